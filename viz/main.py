@@ -243,7 +243,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         draw_parts("run", around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     page: Page | None = None
-    talk = media_box.place(around.info) if around.info.reads in MEDIA else conversation.place(around.info, view)
+    talk = media_box.place_media(around.info) if around.info.reads in MEDIA else conversation.place_conversation(around.info, view)
     try:
         with patient_engine.raise_if_slow():
             page = run_page.prepare(around, drawn, view, foot)

@@ -19,9 +19,9 @@ def trusted_proxies(environment: Mapping[str, str]) -> int:
         BadSetting: it is not a valid number.
     """
     asked = environment.get(VARIABLE) or "0"
-    if (found := whole_number(asked, 0, MOST_PROXIES)) is None:
+    if (count := whole_number(asked, 0, MOST_PROXIES)) is None:
         raise BadSetting(name=VARIABLE, found=asked[:40], allowed=phrase("a whole number from 0 to {last}", last=MOST_PROXIES))
-    return found
+    return count
 
 
 def client_address(peer: str, forwarded: Iterable[str], proxies: int) -> str:

@@ -33,8 +33,8 @@ def unpack_explanation(data: bytes) -> Explanation:
     """
     try:
         arrays, metadata = tensors_and_metadata(data)
-        found = arrays | json.loads(metadata["headlight"])
-        return Explanation(**{field.name: found[field.name] for field in fields(Explanation)})
+        values = arrays | json.loads(metadata["headlight"])
+        return Explanation(**{field.name: values[field.name] for field in fields(Explanation)})
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
 

@@ -24,11 +24,11 @@ def best_device(asked: str = "auto", name: str = "device") -> torch.device:
     Raises:
         BadSetting: this machine has no such device.
     """
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    devices = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if asked == "auto":
-        return torch.device(next(name for name, ok in there.items() if ok))
-    if not there.get(asked):
-        allowed = ", ".join(["auto", *(name for name, ok in there.items() if ok)])
+        return torch.device(next(name for name, ok in devices.items() if ok))
+    if not devices.get(asked):
+        allowed = ", ".join(["auto", *(name for name, ok in devices.items() if ok)])
         raise BadSetting(name=name, found=asked, allowed=allowed)
     return torch.device(asked)
 
@@ -59,12 +59,12 @@ def threads() -> int | None:
         BadSetting: it is not a valid number of threads.
     """
     asked = os.environ.get("HEADLIGHT_THREADS") or ""
-    found = whole_number(asked, 1, MOST_THREADS)
-    if asked and found is None:
+    threads = whole_number(asked, 1, MOST_THREADS)
+    if asked and threads is None:
         raise BadSetting(
             name="HEADLIGHT_THREADS", found=asked[:40], allowed=phrase("a whole number from 1 to {last}", last=MOST_THREADS)
         )
-    return found
+    return threads
 
 
 def most_positions() -> int:
@@ -84,11 +84,11 @@ def batch_bytes() -> int:
         BadSetting: it is not a valid number.
     """
     asked = os.environ.get("HEADLIGHT_BATCH") or str(BATCH_BYTES >> 20)
-    if (found := whole_number(asked, 1, MOST_BATCH)) is None:
+    if (megabytes := whole_number(asked, 1, MOST_BATCH)) is None:
         raise BadSetting(
             name="HEADLIGHT_BATCH", found=asked[:40], allowed=phrase("a whole number of MiB from 1 to {last:,}", last=MOST_BATCH)
         )
-    return found << 20
+    return megabytes << 20
 
 
 def precision() -> Precision | None:

@@ -78,7 +78,7 @@ class JsonFormatter(logging.Formatter):
         }
         line |= record.msg if isinstance(record.msg, dict) else {"event": record.getMessage()}
         if record.exc_info and record.exc_info[1]:
-            line["errors"] = [_told(error) for error in _chain(record.exc_info[1])]
+            line["errors"] = [_described(error) for error in _chain(record.exc_info[1])]
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
@@ -88,7 +88,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _described(error: BaseException) -> dict[str, Any]:
     """Class and traceback of an error, the last call at the end; its message only if texts are logged."""
     at = [f"{_within(frame.filename)}:{frame.lineno} {frame.name}" for frame in extract_tb(error.__traceback__)]
     return {"class": type(error).__name__, "at": at} | ({"words": str(error)} if logs_texts() else {})

@@ -160,8 +160,8 @@ class ModelCache:
             return False
 
     def _describe(self, key: ModelKey) -> ModelInfo | HeadlightError:
-        found = self.network(key.name, key.settings)
-        return found.info if isinstance(found, Loaded) else found
+        outcome = self.network(key.name, key.settings)
+        return outcome.info if isinstance(outcome, Loaded) else outcome
 
     def in_precision(self, loaded: Loaded, precision: Precision | None) -> Outcome:
         """A loaded network in `precision`, or the error of converting it, or of opening it again in float32.
@@ -174,10 +174,10 @@ class ModelCache:
         key = ModelKey(loaded.key.name, loaded.key.settings, loaded.key.version, precision)
         again = precision == "float32" and not loaded.runner.converts
         if again:
-            found = self._variants.get(key, lambda: self._unchanged(key, self._load))
+            outcome = self._variants.get(key, lambda: self._unchanged(key, self._load))
         else:
-            found = self._variants.get(key, lambda: self._attempt(key, lambda: lowered(loaded.runner, precision)))
-        return found or DamagedFile(path=key.name, detail=CHANGING)
+            outcome = self._variants.get(key, lambda: self._attempt(key, lambda: lowered(loaded.runner, precision)))
+        return outcome or DamagedFile(path=key.name, detail=CHANGING)
 
     def inspection(self, name: str, settings: Settings = ()) -> Inspection:
         """The inspection report of a model's current file or folder.
@@ -185,10 +185,10 @@ class ModelCache:
         Raises:
             HeadlightError: it cannot be read, or a setting is not allowed.
         """
-        found = self._current(self._inspections, name, settings, self._inspect)
-        if isinstance(found, HeadlightError):
-            raise found.with_traceback(None)  # the cached error must not collect the frames of its callers
-        return found
+        outcome = self._current(self._inspections, name, settings, self._inspect)
+        if isinstance(outcome, HeadlightError):
+            raise outcome.with_traceback(None)  # the cached error must not collect the frames of its callers
+        return outcome
 
     def _current(
         self,
@@ -206,8 +206,8 @@ class ModelCache:
             if (version := self.version(name)) is None:
                 continue
             key = ModelKey(name, tuple(sorted(settings)), version)
-            if (found := cache.get(key, lambda key=key: self._unchanged(key, make))) is not None:  # type: ignore[misc]
-                return found
+            if (cached := cache.get(key, lambda key=key: self._unchanged(key, make))) is not None:  # type: ignore[misc]
+                return cached
         raise DamagedFile(path=name, detail=CHANGING)
 
     def _unchanged(self, key: ModelKey, make: Callable[[ModelKey], Value]) -> Value | None:
@@ -251,18 +251,18 @@ class ModelCache:
         return NoRoom(model=key.name)
 
 
-def _stays(key: ModelKey, found: Outcome | Inspection | ModelInfo | None) -> bool:
+def _stays(key: ModelKey, value: Outcome | Inspection | ModelInfo | None) -> bool:
     """Whether an outcome may be cached. Some errors may go away: there may be memory, or the missing vocabulary, next time."""
     for_good = not (key.name.startswith(UPLOAD_PREFIX) or uses_sent_vocabulary(key.settings))
-    return found is not None and (not isinstance(found, HeadlightError) or (for_good and not isinstance(found, NoRoom)))
+    return value is not None and (not isinstance(value, HeadlightError) or (for_good and not isinstance(value, NoRoom)))
 
 
-def _nbytes(found: Outcome | None) -> int:
+def _nbytes(outcome: Outcome | None) -> int:
     """Memory of a network."""
-    if not isinstance(found, Loaded):
+    if not isinstance(outcome, Loaded):
         return 0
-    return sum(tensor.nbytes for tensor in (*found.runner.network.parameters(), *found.runner.network.buffers()))
+    return sum(tensor.nbytes for tensor in (*outcome.runner.network.parameters(), *outcome.runner.network.buffers()))
 
 
-def _inspection_bytes(found: Inspection | HeadlightError | None) -> int:
-    return TENSOR_BYTES * len(found.tensors) if isinstance(found, Inspection) else 0
+def _inspection_bytes(outcome: Inspection | HeadlightError | None) -> int:
+    return TENSOR_BYTES * len(outcome.tensors) if isinstance(outcome, Inspection) else 0

@@ -67,9 +67,9 @@ class CheckpointStore:
         """The checkpoints in the folder. They hide known models of the same name, which are looked for only where needed."""
         if not self._folder.is_dir():
             return {}
-        with os.scandir(self._folder) as there:  # which knows, without another question, what is a folder: each run asks
-            found = [each.name for each in there if each.is_dir() or _is_weight_file(each.name)]
-        return {name: self._folder / name for name in found}
+        with os.scandir(self._folder) as entries:  # which knows, without another question, what is a folder: each run asks
+            names = [entry.name for entry in entries if entry.is_dir() or _is_weight_file(entry.name)]
+        return {name: self._folder / name for name in names}
 
     def open(self, path: Path) -> str:
         """Adds a file or folder from outside the folder and returns its name, under which it can be run.
@@ -110,13 +110,13 @@ class CheckpointStore:
         places = known_models.fetched() | places
         if name in places:
             return places[name]
-        there = self.names()
+        offered = self.names()
         model, step = without_step(name)
         if model in places and step is not None:
             kept = native.snapshot_steps(places[model])
-            if name in (there := [at_step(model, each) for each in kept]):
+            if name in (offered := [at_step(model, number) for number in kept]):
                 return native.snapshot_path(places[model], step)
-        raise UnknownModel(asked=name, there=", ".join(there) or "none")
+        raise UnknownModel(asked=name, there=", ".join(offered) or "none")
 
     def holds(self, name: str) -> bool:
         """Whether there is a checkpoint of that name that nobody opened by its path. Snapshots do not count."""
@@ -137,10 +137,10 @@ class CheckpointStore:
         """
         path = self.path(name)
         try:
-            found = [(file.name, _stat_of_file(file)) for file in _files(path)]
+            stats = [(file.name, _stat_of_file(file)) for file in _files(path)]
         except OSError:
             return None
-        return tuple((file, of.st_ino, of.st_mtime_ns, of.st_ctime_ns, of.st_size) for file, of in found if of is not None)
+        return tuple((file, of.st_ino, of.st_mtime_ns, of.st_ctime_ns, of.st_size) for file, of in stats if of is not None)
 
     def without_path(self, error: HeadlightError) -> HeadlightError:
         """The error without the folder's path, which visitors must not see."""
@@ -171,12 +171,12 @@ def _files(path: Path) -> list[Path]:
 def _stat_of_file(file: Path) -> os.stat_result | None:
     """The facts about a file; None: it is not there, or is no file."""
     try:
-        found = file.stat()
+        stat_ = file.stat()
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return None
         raise
-    return found if stat.S_ISREG(found.st_mode) else None
+    return stat_ if stat.S_ISREG(stat_.st_mode) else None
 
 
 def unusable(name: str, title: str, error: HeadlightError) -> ModelInfo:
@@ -187,19 +187,19 @@ def unusable(name: str, title: str, error: HeadlightError) -> ModelInfo:
 def describe(name: str, loaded: Runner) -> ModelInfo:
     """Facts about a loaded checkpoint; `name` is that of a RunRequest."""
     info, spec_, reads = loaded.info, loaded.info.spec, _reads(loaded)
-    own = {"image": (pictures.EXAMPLE, pictures.EXAMPLE_LABEL), "sound": (sounds.EXAMPLE, sounds.EXAMPLE_LABEL)}.get(reads)
+    example = {"image": (pictures.EXAMPLE, pictures.EXAMPLE_LABEL), "sound": (sounds.EXAMPLE, sounds.EXAMPLE_LABEL)}.get(reads)
     return ModelInfo(
         name=name,
         title=info.title,
         summary=info.summary,
         languages=info.languages,
-        examples=own[:1] if own else info.examples or _example(loaded),
+        examples=example[:1] if example else info.examples or _example(loaded),
         parameters=loaded.parameters,
         spec=to_json(spec_),
         max_source=(spec_.encoder or spec_.writer).max_positions,
         max_target=spec_.writer.max_positions,
         reads=reads,
-        example_labels=own[1:] if own else info.example_labels,
+        example_labels=example[1:] if example else info.example_labels,
         chats=isinstance(reader := loaded.tokenizers.get("source"), ReadsChats) and reader.template is not None,
         sampling=info.sampling,
     )
@@ -270,17 +270,17 @@ class ModelList:
         opening = {name: self._begun(name, version) for name, version in anew}
         until = max((began + PATIENCE_S for _, began in opening.values()), default=0.0)
         wait([future for future, _ in opening.values()], max(0.0, until - time.monotonic()))
-        found = []
+        infos = []
         for name in names:
             future = opening[name][0] if name in opening else None
             if future is not None and not future.done():
-                found.append(unusable(name, name, StillOpening(model=name)))
+                infos.append(unusable(name, name, StillOpening(model=name)))
                 continue
             try:
-                found.append(self._describe(name) if future is None else future.result())
+                infos.append(self._describe(name) if future is None else future.result())
             except HeadlightError as error:
-                found.append(unusable(name, name, error))
-        return tuple(found)
+                infos.append(unusable(name, name, error))
+        return tuple(infos)
 
     def _begun(self, name: str, version: Stamp) -> tuple[Future[ModelInfo], float]:
         """The opening of a version and when it began; it begins now where it has not."""

@@ -60,8 +60,8 @@ def find(text: str, holds: Callable[[str], bool]) -> Found:
     if (path := cache.find(name)) is not None:
         return Found(model=cache.pinned(str(name), path))
     plan = fetching.plan(name, on_cancel)
-    there = cache.find(HubName(plan.title, plan.commit))  # under a newer name, or by another branch
-    return Found(plan=plan) if there is None else Found(model=plan.name)
+    fetched = cache.find(HubName(plan.title, plan.commit))  # under a newer name, or by another branch
+    return Found(plan=plan) if fetched is None else Found(model=plan.name)
 
 
 def fetch(what: str | Plan) -> str:

@@ -38,11 +38,11 @@ def opened_name(path: Path) -> str:
         NotACheckpoint: the path does not exist or cannot be read.
     """
     try:
-        place = path.resolve()
-        stat = place.stat()
+        resolved = path.resolve()
+        stat = resolved.stat()
     except (OSError, ValueError, RuntimeError) as error:  # invalid characters and symlink loops are no OSError
         raise unreadable(path, error) from error
-    stamp = f"{place}\n{stat.st_mtime_ns}\n{stat.st_size}"
+    stamp = f"{resolved}\n{stat.st_mtime_ns}\n{stat.st_size}"
     return f"{OPENED_PREFIX}{hashlib.sha256(stamp.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 

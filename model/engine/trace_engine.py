@@ -89,8 +89,8 @@ class TraceStore:
 
     def names(self) -> list[str]:
         """Names of the traces in the folder now, sorted, and of those opened by path that are still there."""
-        there = self._folder.iterdir() if self._folder.is_dir() else ()
-        return [*sorted(path.name for path in there if _is_trace(path)), *(n for n, path in self._paths.items() if path.is_file())]
+        files = self._folder.iterdir() if self._folder.is_dir() else ()
+        return [*sorted(path.name for path in files if _is_trace(path)), *(n for n, path in self._paths.items() if path.is_file())]
 
     def receive(self, data: bytes, name: str) -> str:
         """Keeps an uploaded trace, or the trace of an uploaded archive, and returns its name: a hash of the content.
@@ -133,8 +133,8 @@ class TraceStore:
         """
         path = self._path(name)
         if path is None:
-            found = self._uploaded(name)
-            return None if found is None else found.info
+            uploaded = self._uploaded(name)
+            return None if uploaded is None else uploaded.info
         return self._infos.get((name, opened_name(path)), lambda: self._described(name, path))
 
     def _described(self, name: str, path: Path) -> ModelInfo:
@@ -157,15 +157,15 @@ class TraceStore:
     def _uploaded(self, name: str) -> OpenedTrace | None:
         if not name.startswith(TRACE_PREFIX):
             return None
-        if (found := self._sent.get(name)) is None and (there := self._peers.get(name)) is not None:
-            found = self._keep(name, *there)
-        return found
+        if (trace := self._sent.get(name)) is None and (sent := self._peers.get(name)) is not None:
+            trace = self._keep(name, *sent)
+        return trace
 
     def _keep(self, key: str, data: bytes, name: str) -> OpenedTrace:
         with self._slots:
-            found = OpenedTrace(key, title_of(name), _checked(read_bytes(data, name), name))
-        self._sent.keep(key, found)
-        return found
+            opened = OpenedTrace(key, title_of(name), _checked(read_bytes(data, name), name))
+        self._sent.keep(key, opened)
+        return opened
 
 
 def _checked(trace: Trace, name: str) -> Trace:
@@ -219,8 +219,8 @@ class EngineWithTraces:
     def _answer(self, question: Question[Any]) -> Any:
         match question:
             case Models():
-                found = self.engine.ask(question)
-                return replace(found, models=(*found.models, *(self.ask(Describe(name)) for name in self._traces.names())))
+                listed = self.engine.ask(question)
+                return replace(listed, models=(*listed.models, *(self.ask(Describe(name)) for name in self._traces.names())))
             case Receive(data, name) if holds_trace(data):
                 return self._traces.receive(data, name)
             case Describe(model):
@@ -246,11 +246,11 @@ def _of_trace(opened: OpenedTrace, question: Question[Any]) -> Any:
         case Run(request) if request == RunRequest(request.model, "", keep=request.keep):
             return opened.trace
         case Tensors():
-            there = {f"positions/{stack}": array for stack, array in opened.trace.positions.items()}
+            tensors = {f"positions/{stack}": array for stack, array in opened.trace.positions.items()}
             for name in question.names:
-                if name not in there:
-                    raise UnknownTensor(asked=name, there=", ".join(there) or "none in this trace")
-            return {name: there[name] for name in question.names}
+                if name not in tensors:
+                    raise UnknownTensor(asked=name, there=", ".join(tensors) or "none in this trace")
+            return {name: tensors[name] for name in question.names}
         case RunQuestion(request) if request == RunRequest(request.model, ""):
             for module in modules_of_traces():
                 read = module.ANSWERS.get(type(question))

@@ -148,27 +148,27 @@ class Uploads:
         """
         beside = path.with_name(MERGES)
         names = []
-        for each in (path, *([beside] if path.suffix == ".json" and beside.is_file() else [])):
+        for file_ in (path, *([beside] if path.suffix == ".json" and beside.is_file() else [])):
             try:
-                with each.open("rb") as file:
-                    names.append(self.keep(file.read(MOST_WORDS + 1), each.name))
+                with file_.open("rb") as file:
+                    names.append(self.keep(file.read(MOST_WORDS + 1), file_.name))
             except OSError as error:
-                raise unreadable(each, error) from error
+                raise unreadable(file_, error) from error
         return ",".join(names)
 
     def get(self, name: str) -> Upload | None:
         """The upload of that name; None: unknown or dropped."""
-        if (found := self._weights.get(name)) is None and name.startswith(UPLOAD_PREFIX):
+        if (upload := self._weights.get(name)) is None and name.startswith(UPLOAD_PREFIX):
             self._fetch(name)
-            found = self._weights.get(name)
-        return found
+            upload = self._weights.get(name)
+        return upload
 
     def words(self, key: str) -> SentVocabulary | None:
         """The vocabulary of that name; None: unknown or dropped."""
-        if (found := self._words.get(key)) is None and key.startswith(VOCABULARY_PREFIX):
+        if (words := self._words.get(key)) is None and key.startswith(VOCABULARY_PREFIX):
             self._fetch(key)
-            found = self._words.get(key)
-        return found
+            words = self._words.get(key)
+        return words
 
     def texts_of_sent(self, setting: str, key: str) -> tuple[str, ...]:
         """The vocabulary that a setting of an upload names: an uploaded one, never a file of this machine; or a layout file's text.
@@ -201,8 +201,8 @@ class Uploads:
         return (self.texts_of_sent if value.startswith(VOCABULARY_PREFIX) else texts_of_a_path)(setting, value)
 
     def _fetch(self, key: str) -> None:
-        if found := self._peers.get(key):
-            self._keep(*found)
+        if sent := self._peers.get(key):
+            self._keep(*sent)
 
     def _keep(self, data: bytes, name: str) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -216,25 +216,25 @@ class Uploads:
             return self._keep_words(data, PurePath(name).name[:200], vocabulary_name(data))
         key = f"{UPLOAD_PREFIX}{digest[:16]}"
         if self._weights.get(key) is None:
-            shown = PurePath(name).name[:200] or key
+            title = PurePath(name).name[:200] or key
             try:
                 upload = self._opening.do(
-                    key, lambda: Upload(shown, len(data), digest, self._opened(data, shown), self.texts_of_sent)
+                    key, lambda: Upload(title, len(data), digest, self._opened(data, title), self.texts_of_sent)
                 )
             except (NoWeights, NotACheckpoint, WholeObject):
-                if len(data) > MOST_WORDS or not self._is_vocabulary(data, shown):
+                if len(data) > MOST_WORDS or not self._is_vocabulary(data, title):
                     raise
-                return self._keep_words(data, shown, vocabulary_name(data))
+                return self._keep_words(data, title, vocabulary_name(data))
             self._weights.keep(key, upload)
         return key
 
-    def _is_vocabulary(self, data: bytes, shown: str) -> bool:
+    def _is_vocabulary(self, data: bytes, title: str) -> bool:
         with self._slots:
-            return holds_pickled_vocabulary(data, shown)
+            return holds_pickled_vocabulary(data, title)
 
-    def _opened(self, data: bytes, shown: str) -> OpenedFile | GgufFile:
+    def _opened(self, data: bytes, title: str) -> OpenedFile | GgufFile:
         with self._slots:
-            return read_gguf_upload(data, shown) if data.startswith(MAGIC) else read_upload(data, shown)
+            return read_gguf_upload(data, title) if data.startswith(MAGIC) else read_upload(data, title)
 
     def _keep_words(self, data: bytes, name: str, key: str) -> str:
         if len(data) > MOST_WORDS:

@@ -40,7 +40,7 @@ _PAIR = re.compile(rf"\s+([a-z]+)=((?:{_QUOTED}|[^\s\";=])*)")
 _NAME = re.compile(r"\s*([a-z]+(?:-[a-z]+)*)")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _RANGE = re.compile(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
-_ONE = re.compile(rf"(?:{_QUOTED}|[^;])*")
+_EDIT = re.compile(rf"(?:{_QUOTED}|[^;])*")
 
 _TOKENS = tuple[Token, ...]
 
@@ -72,8 +72,8 @@ class Edit:
         """
         kind: Any = EDITS.get(_name_of(text))
         if kind is None or len(text) > LONGEST:
-            there = f"there is no such edit; there is: {', '.join(EDITS)}"
-            reason = f"it has more than {LONGEST:,} characters" if kind else there
+            unknown = f"there is no such edit; there is: {', '.join(EDITS)}"
+            reason = f"it has more than {LONGEST:,} characters" if kind else unknown
             raise BadEdit(edit=text[:80], reason=reason)
         hints = {name: hint for name, hint in get_type_hints(kind).items() if name in {f.name for f in fields(kind)}}
         given: dict[str, Any] = {}
@@ -115,13 +115,12 @@ def bounded(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     Raises:
         BadEdit: there are too many.
     """
-    found = tuple(edits)
-    if len(found) > MOST_EDITS:
-        reason = (
-            f"a run takes at most {MOST_EDITS} edits, and there are {len(found)}; one edit can name several heads, such as head=0,4"
-        )
-        raise BadEdit(edit=str(found[MOST_EDITS]), reason=reason)
-    return found
+    listed = tuple(edits)
+    if len(listed) > MOST_EDITS:
+        several = "one edit can name several heads, such as head=0,4"
+        reason = f"a run takes at most {MOST_EDITS} edits, and there are {len(listed)}; {several}"
+        raise BadEdit(edit=str(listed[MOST_EDITS]), reason=reason)
+    return listed
 
 
 @dataclass(frozen=True)
@@ -163,8 +162,8 @@ class AtSites(Edit):
 def _text_of(name: str, value: Any) -> str:
     """The text of `value`, a dataclass."""
     hints = get_type_hints(type(value))
-    said = [(f.name, getattr(value, f.name)) for f in fields(value) if f.default is MISSING or getattr(value, f.name) != f.default]
-    return " ".join([name, *(f"{field}={(_ranges if hints[field] == _TOKENS else _written)(content)}" for field, content in said)])
+    given = [(f.name, getattr(value, f.name)) for f in fields(value) if f.default is MISSING or getattr(value, f.name) != f.default]
+    return " ".join([name, *(f"{field}={(_ranges if hints[field] == _TOKENS else _written)(content)}" for field, content in given)])
 
 
 def _ranges(tokens: tuple[Token, ...]) -> str:
@@ -182,23 +181,23 @@ def _ranges(tokens: tuple[Token, ...]) -> str:
 
 def _split(text: str) -> list[str]:
     """The texts of several values that are joined by semicolons, blank ones left out."""
-    return [part for part in (found.group().strip() for found in _ONE.finditer(text)) if part]
+    return [part for part in (match.group().strip() for match in _EDIT.finditer(text)) if part]
 
 
 def _name_of(text: str) -> str:
     """The first word of a text."""
-    found = _NAME.match(text)
-    return found.group(1) if found else ""
+    match = _NAME.match(text)
+    return match.group(1) if match else ""
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     """The keys of a text with the texts of their values."""
-    found = _NAME.match(text)
-    place = found.end() if found else 0
-    while pair := _PAIR.match(text, place):
+    match = _NAME.match(text)
+    end = match.end() if match else 0
+    while pair := _PAIR.match(text, end):
         yield pair.group(1), pair.group(2)
-        place = pair.end()
-    if rest := text[place:].strip():
+        end = pair.end()
+    if rest := text[end:].strip():
         raise BadEdit(
             edit=text[:LONGEST],
             reason=phrase("“{found}” is not of the form key=value (a value with spaces needs quotes)", found=rest[:40]),
@@ -231,7 +230,7 @@ def _value(kind: Any, value: str, text: str, key: str) -> Any:
             )
         ranges = choices[0] == Token
         return tuple(
-            each for item in items for each in ((ranges and _of_range(item, text, key)) or [_single(choices[0], item, text, key)])
+            token for item in items for token in ((ranges and _of_range(item, text, key)) or [_single(choices[0], item, text, key)])
         )
     if NoneType in choices:
         kind = next(choice for choice in (Token, int, str) if choice | None == kind)
@@ -244,10 +243,10 @@ def _of_range(item: str, text: str, key: str) -> range | None:
     Raises:
         BadEdit: it ends before it begins, or is too long.
     """
-    found = _RANGE.fullmatch(item)
-    if found is None:
+    match = _RANGE.fullmatch(item)
+    if match is None:
         return None
-    first, last = map(int, found.groups())
+    first, last = map(int, match.groups())
     if not first <= last < first + LONGEST_RANGE:
         reason = phrase(
             "{key} has the range {found}, which must end after its beginning and hold at most {most:,} tokens",
@@ -265,14 +264,14 @@ def _single(kind: Any, value: str, text: str, key: str) -> Any:
     if kind == Token and (whole or not bare):
         return int(value) if whole else _string(value, text)
     if kind in (str, Token) or get_origin(kind) is Literal:
-        found = _string(value, text)
-        if get_origin(kind) is Literal and found not in get_args(kind):
+        content = _string(value, text)
+        if get_origin(kind) is Literal and content not in get_args(kind):
             allowed = ", ".join(choice for choice in get_args(kind) if choice)
             raise BadEdit(
                 edit=text,
-                reason=phrase("{key} is not allowed to be “{found}”. Allowed: {allowed}", key=key, found=found, allowed=allowed),
+                reason=phrase("{key} is not allowed to be “{found}”. Allowed: {allowed}", key=key, found=content, allowed=allowed),
             )
-        return found
+        return content
     if kind is int and whole:
         return int(value)
     try:

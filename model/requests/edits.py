@@ -71,8 +71,8 @@ class SetRow(AtSites):
         super().__post_init__()
         given = {"one-hot": self.key is not None, "numbers": bool(self.numbers), "head": self.other is not None}
         needs = {"one-hot": "key", "numbers": "numbers", "head": "other"}
-        for to, there in given.items():
-            if there != (self.to == to):
+        for to, is_given in given.items():
+            if is_given != (self.to == to):
                 raise self.refuse(phrase("to={to} goes with {field}", to=to, field=needs[to]))
         if self.numbers and not (min(self.numbers) >= 0 and 0 < sum(self.numbers) < float("inf")):
             raise self.refuse(phrase("numbers must be 0 or above, and one of them above 0"))
@@ -95,7 +95,7 @@ def silences(heads: Iterable[tuple[str, int]]) -> tuple[Silence, ...]:
     by_site: dict[str, list[int]] = {}
     for site, head in heads:
         by_site.setdefault(site, []).append(head)
-    return tuple(Silence(site, tuple(own)) for site, own in by_site.items())
+    return tuple(Silence(site, tuple(of_site)) for site, of_site in by_site.items())
 
 
 @dataclass(frozen=True)

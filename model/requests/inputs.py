@@ -102,10 +102,10 @@ class Turn:
         Raises:
             BadSetting: it begins with no role.
         """
-        role, colon, said = text.partition(":")
+        role, colon, words = text.partition(":")
         for known in ROLES:
             if colon and role.strip() == known:
-                return cls(known, said.strip())
+                return cls(known, words.strip())
         raise BadSetting(name="turn", found=text[:80], allowed=", ".join(f"{known}:…" for known in ROLES))
 
 

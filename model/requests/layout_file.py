@@ -48,7 +48,7 @@ _NEEDED = ("embedding", "feed-forward in", "feed-forward out", "output")
 
 def _with_biases(weights: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Each weight's axes, and its bias's after it."""
-    return {name: axes for role, own in weights.items() for name, axes in ((role, own), (f"{role} bias", own[:1]))}
+    return {name: axes for role, axes_ in weights.items() for name, axes in ((role, axes_), (f"{role} bias", axes_[:1]))}
 
 
 def _of_a_stack(cross: bool) -> dict[str, tuple[str, ...]]:
@@ -60,8 +60,8 @@ def _of_a_stack(cross: bool) -> dict[str, tuple[str, ...]]:
 def roles(network: Network) -> dict[str, tuple[str, ...]]:
     """The roles of a network's tensors, each with letters for its axes: axes with one letter have one size."""
     if network != "translator":
-        own = _of_a_stack(cross=False)
-        return own | (_with_biases({"vocabulary": ("v", "d")}) if network == "language model" else {}) | {BEHIND: ()}
+        of_stack = _of_a_stack(cross=False)
+        return of_stack | (_with_biases({"vocabulary": ("v", "d")}) if network == "language model" else {}) | {BEHIND: ()}
     both = {
         f"{stack} {role}": tuple(f"{stack} {letter}" for letter in axes)
         for stack in ("encoder", "decoder")
@@ -131,44 +131,44 @@ def _read(content: bytes) -> LayoutFile:
         raise _Wrong(phrase("it has a field “{other}”, which no layout has", other=other[0][:80]))
     if not isinstance(name := data.get("name"), str) or not re.fullmatch(r"[\w .-]{1,80}", name):
         raise _Wrong(phrase("its name must have 1 to 80 letters, digits, spaces, dots and hyphens"))
-    network: Network | None = next((each for each in get_args(Network) if each == data.get("network")), None)
+    network: Network | None = next((kind for kind in get_args(Network) if kind == data.get("network")), None)
     if network is None:
         raise _Wrong(phrase("its network is not {names}", names=", ".join(get_args(Network))))
     return LayoutFile(name, network, _roles_in(data.get("roles"), network), _facts_in(data.get("facts", {})))
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict[str, Any]()
+    entries = dict[str, Any]()
     for name, value in pairs:
-        if name in found:
+        if name in entries:
             raise _Wrong(phrase("“{double}” occurs in it twice", double=name[:80]))
-        found[name] = value
-    return found
+        entries[name] = value
+    return entries
 
 
-def _roles_in(told: Any, network: Network) -> dict[str, str]:
-    if not isinstance(told, dict) or not told or len(told) > MOST_ROLES:
+def _roles_in(entries: Any, network: Network) -> dict[str, str]:
+    if not isinstance(entries, dict) or not entries or len(entries) > MOST_ROLES:
         raise _Wrong(phrase("it has no table of 1 to {most:,} roles", most=MOST_ROLES))
-    for pattern, role in told.items():
+    for pattern, role in entries.items():
         stem = pattern.removesuffix(".@")
         if not pattern or len(pattern) > LONGEST_NAME or pattern.count(LAYER) > 1 or set("#@") & set(stem):
             raise _Wrong(phrase("“{pattern}” is not a name with at most one {layer} in it", pattern=pattern[:80], layer=LAYER))
         needed = [role] if stem == pattern else [role, f"{role} bias"]
         if not isinstance(role, str) or not roles(network).keys() >= set(needed):
             raise _Wrong(phrase("“{name}” is not a role of the network “{network}”", name=str(needed[-1])[:80], network=network))
-    return told
+    return entries
 
 
-def _facts_in(told: Any) -> dict[str, str]:
-    if not isinstance(told, dict):
+def _facts_in(facts: Any) -> dict[str, str]:
+    if not isinstance(facts, dict):
         raise _Wrong(phrase("its facts are not a table"))
-    for name, value in told.items():
+    for name, value in facts.items():
         if name not in FACTS or not isinstance(value, str | int | float) or len(str(value)) > 40:
             words = phrase(
                 "its fact “{name}” is not one of {names}, or has no plain value", name=str(name)[:80], names=", ".join(FACTS)
             )
             raise _Wrong(words)
-    return {name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in told.items()}
+    return {name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in facts.items()}
 
 
 # --- Patterns -----------------------------------------------------------------------------------------------------------
@@ -182,10 +182,10 @@ def pattern_of(name: str, which: int = 0) -> str:
     Args:
         which: which of the numbers, counted from 0; -1: the last one. A name without that number is its own pattern.
     """
-    found = list(_NUMBER.finditer(f".{name}"))
-    if not -len(found) <= which < len(found):
+    numbers = list(_NUMBER.finditer(f".{name}"))
+    if not -len(numbers) <= which < len(numbers):
         return name
-    start, end = found[which].span()
+    start, end = numbers[which].span()
     return f"{name[: start - 1]}{LAYER}{name[end - 1 :]}"
 
 
@@ -200,7 +200,7 @@ def matching(pattern: str, names: Iterable[str]) -> dict[str, int | None]:
 # --- The check ----------------------------------------------------------------------------------------------------------
 
 
-def mistakes(told: LayoutFile, shapes: Mapping[str, Shape], harmless: Iterable[str] = (), path: str = "") -> list[BadLayoutFile]:
+def mistakes(layout: LayoutFile, shapes: Mapping[str, Shape], harmless: Iterable[str] = (), path: str = "") -> list[BadLayoutFile]:
     """The mistakes of a layout for a file, an error for each; empty: each tensor has a role, and the shapes fit.
 
     Args:
@@ -208,76 +208,78 @@ def mistakes(told: LayoutFile, shapes: Mapping[str, Shape], harmless: Iterable[s
         harmless: tensors that may stay without a role.
         path: the layout file's name, for the sentences.
     """
-    return [BadLayoutFile(path=path or told.name, detail=each) for each in _found(told, shapes, frozenset(harmless))]
+    return [BadLayoutFile(path=path or layout.name, detail=problem) for problem in _problems(layout, shapes, frozenset(harmless))]
 
 
-def filled(told: Mapping[str, str], names: Collection[str]) -> dict[tuple[str, int], str]:
+def filled(patterns: Mapping[str, str], names: Collection[str]) -> dict[tuple[str, int], str]:
     """The tensor of each role in each layer; what a network has once counts as layer 0.
 
     Args:
-        told: the role of each pattern.
+        patterns: the role of each pattern.
     """
-    every = ((role, name, layer) for one, role in _spelled(told, names) for name, layer in matching(one, names).items())
+    every = ((role, name, layer) for spelled, role in _spelled(patterns, names) for name, layer in matching(spelled, names).items())
     return {(role, layer or 0): name for role, name, layer in every}
 
 
-def _spelled(told: Mapping[str, str], names: Collection[str]) -> Iterator[tuple[str, str]]:
+def _spelled(patterns: Mapping[str, str], names: Collection[str]) -> Iterator[tuple[str, str]]:
     """The patterns and their roles with `@` spelled out: weight, and bias if a name has it."""
-    for pattern, role in told.items():
+    for pattern, role in patterns.items():
         yield pattern.replace("@", "weight"), role
         if "@" in pattern and matching(bias := pattern.replace("@", "bias"), names):
             yield bias, f"{role} bias"
 
 
-def _found(told: LayoutFile, shapes: Mapping[str, Shape], harmless: frozenset[str]) -> Iterator[Phrase]:
-    owner, there = dict[str, str](), dict[tuple[str, int], str]()
-    for pattern, role in _spelled(told.roles, shapes):
-        found = matching(pattern, shapes)
-        if not found:
+def _problems(layout: LayoutFile, shapes: Mapping[str, Shape], harmless: frozenset[str]) -> Iterator[Phrase]:
+    owner, name_of = dict[str, str](), dict[tuple[str, int], str]()
+    for pattern, role in _spelled(layout.roles, shapes):
+        matches = matching(pattern, shapes)
+        if not matches:
             yield phrase("no tensor is called “{pattern}”", pattern=pattern)
         if LAYER in pattern and not in_layers(role):
-            gaps = {"pattern": pattern, "role": role, "layer": LAYER}
+            fields = {"pattern": pattern, "role": role, "layer": LAYER}
             yield phrase(
-                "“{pattern}” has the role “{role}”, which a network has only once, so its name must not have {layer}", **gaps
+                "“{pattern}” has the role “{role}”, which a network has only once, so its name must not have {layer}", **fields
             )
-        for name, number in found.items():
+        for name, number in matches.items():
             layer = number or 0
             if name in owner:
                 yield phrase("“{name}” has two roles, “{owner}” and “{role}”", name=name, owner=owner[name], role=role)
-            elif role != BEHIND and (other := there.get((role, layer))):
+            elif role != BEHIND and (other := name_of.get((role, layer))):
                 twice = {"name": name, "other": other, "role": role, "layer": layer}
                 yield phrase("“{name}” and “{other}” both have the role “{role}” in layer {layer}", **twice)
-            owner[name], there[role, layer] = role, name
+            owner[name], name_of[role, layer] = role, name
     if left := [name for name in shapes if name not in owner and name not in harmless]:
         yield counted(
             "the tensor “{name}” has no role", "{count:,} tensors have no role; the first is “{name}”", len(left), name=left[0]
         )
-    yield from _missing(told.network, there)
-    yield from _misshapen(roles(told.network), there, shapes)
+    yield from _missing(layout.network, name_of)
+    yield from _misshapen(roles(layout.network), name_of, shapes)
 
 
-def _missing(network: Network, found: Mapping[tuple[str, int], str]) -> Iterator[Phrase]:
+def _missing(network: Network, placed: Mapping[tuple[str, int], str]) -> Iterator[Phrase]:
     """Roles that no tensor has, and layers that lack what another layer has."""
-    there = {role for role, _layer in found}
+    roles_ = {role for role, _layer in placed}
     for stack in ("encoder ", "decoder ") if network == "translator" else ("",):
-        parts = ("query", "key", "value") if there.isdisjoint((f"{stack}{STACKED}", f"{stack}{GROUPED}")) else ()
+        parts = ("query", "key", "value") if roles_.isdisjoint((f"{stack}{STACKED}", f"{stack}{GROUPED}")) else ()
         crossing = ("cross query", "cross key", "cross value", "cross output") if stack == "decoder " else ()
         for role in (*_NEEDED, *parts, *crossing):
-            if f"{stack}{role}" not in there:
+            if f"{stack}{role}" not in roles_:
                 yield phrase("no tensor has the role “{role}”", role=f"{stack}{role}")
-        own = {(role, layer) for role, layer in found if in_layers(role) and role.startswith(stack)}
-        layers = 1 + max((layer for _role, layer in own), default=-1)
-        for role in dict.fromkeys(role for role, _layer in own):
-            if lacking := [layer for layer in range(layers) if (role, layer) not in own]:
+        of_layers = {(role, layer) for role, layer in placed if in_layers(role) and role.startswith(stack)}
+        layers = 1 + max((layer for _role, layer in of_layers), default=-1)
+        for role in dict.fromkeys(role for role, _layer in of_layers):
+            if lacking := [layer for layer in range(layers) if (role, layer) not in of_layers]:
                 yield phrase("layer {layer} has no tensor with the role “{role}”", layer=lacking[0], role=role)
 
 
 def _misshapen(
-    axes: Mapping[str, tuple[str, ...]], found: Mapping[tuple[str, int], str], shapes: Mapping[str, Shape]
+    axes: Mapping[str, tuple[str, ...]], placed: Mapping[tuple[str, int], str], shapes: Mapping[str, Shape]
 ) -> Iterator[Phrase]:
     """Tensors whose shape does not fit the tensors before them."""
     sizes, first = dict[str, int](), dict[str, str]()
-    for (role, _layer), name in sorted(found.items(), key=lambda each: (list(axes).index(each[0][0]), each[0][1])):
+    for (role, _layer), name in sorted(
+        placed.items(), key=lambda placed_role: (list(axes).index(placed_role[0][0]), placed_role[0][1])
+    ):
         letters, shape = axes[role], shapes[name]
         if role == BEHIND or "+" in "".join(letters[:1]):
             continue
@@ -289,10 +291,10 @@ def _misshapen(
             letter = "encoder d" if letter == "decoder m" else letter
             if sizes.setdefault(letter, size) != size:
                 other = first[letter]
-                gaps = {"name": name, "shape": list(shape), "role": role, "other": other, "needed": list(shapes[other])}
+                fields = {"name": name, "shape": list(shape), "role": role, "other": other, "needed": list(shapes[other])}
                 yield phrase(
                     "“{name}” has the shape {shape}, which does not fit its role “{role}” beside “{other}” with the shape {needed}",
-                    **gaps,
+                    **fields,
                 )
                 break
             first.setdefault(letter, name)

@@ -96,7 +96,7 @@ def described_fields(described: Any) -> tuple[tuple[Field[Any], Option], ...]:
 
 @cache
 def _described_fields(described: type) -> tuple[tuple[Field[Any], Option], ...]:
-    return tuple((each, each.metadata[_OPTION]) for each in fields(described) if _OPTION in each.metadata)
+    return tuple((field_, field_.metadata[_OPTION]) for field_ in fields(described) if _OPTION in field_.metadata)
 
 
 def check(described: Any) -> None:
@@ -105,10 +105,10 @@ def check(described: Any) -> None:
     Raises:
         BadSetting: the sentence names the field.
     """
-    for each, own in described_fields(described):
-        found = getattr(described, each.name)
-        if own.allowed is not None and found != each.default and found not in own.allowed:
-            raise BadSetting(name=each.name, found=found, allowed=own.allowed.said)
+    for field_, option in described_fields(described):
+        value = getattr(described, field_.name)
+        if option.allowed is not None and value != field_.default and value not in option.allowed:
+            raise BadSetting(name=field_.name, found=value, allowed=option.allowed.said)
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ def check_size(strip: str, given: Given, positions: int = POSITIONS, reason: Wor
         TooManyTokens: there are more ids or rows than positions.
     """
     if isinstance(given, str | Chat):
-        if (found := len(given) if isinstance(given, str) else given.characters) > (allowed := allowed_characters(positions)):
-            raise TooManyCharacters(found=found, allowed=allowed, strip="chat" if isinstance(given, Chat) else strip)
+        if (size := len(given) if isinstance(given, str) else given.characters) > (allowed := allowed_characters(positions)):
+            raise TooManyCharacters(found=size, allowed=allowed, strip="chat" if isinstance(given, Chat) else strip)
     elif len(given) > positions:
         raise TooManyTokens(found=len(given), allowed=positions, reason=reason, strip=strip)
 
@@ -255,8 +255,8 @@ class RunRequest:
         check(self)
         if self.begin and self.target is not None:
             raise MustNotBeSet(name="begin", reason=phrase("a target is given, so nothing is generated"))
-        if (found := len(self.begin)) > (most := self.decoding.max_length):
-            reason = phrase("it has {found:,} ids, and at most {most:,} new tokens are generated", found=found, most=most)
+        if (size := len(self.begin)) > (most := self.decoding.max_length):
+            reason = phrase("it has {found:,} ids, and at most {most:,} new tokens are generated", found=size, most=most)
             raise DoesNotFit(name="begin", reason=reason)
         if self.edits:
             bounded(self.edits)

@@ -39,7 +39,7 @@ class Node:
 
 
 def path(tree: Sequence[Node], index: int) -> tuple[int, ...]:
-    """Indices of the nodes from the first token to the node at `place`."""
+    """Indices of the nodes from the first token to the node at `index`."""
     places: list[int] = []
     # From the last token back to the first; -1 stands for the prompt.
     while index >= 0:

@@ -183,7 +183,7 @@ def test_an_archive_brings_its_image_where_only_the_archive_is(shelf: Path) -> N
     saved_with_processor(shelf / "vit", "vit")
     engine = LocalEngine(shelf, torch.device("cpu"))
     trace = engine.ask(Run(RunRequest("vit", engine.ask(Receive(png(seed=23), "far.png")))))
-    packed = run_archive.archive(trace, run_archive.Place(trace.last_cross().site, 1, 3))
+    packed = run_archive.archive(trace, run_archive.ArchivedCell(trace.last_cross().site, 1, 3))
     visitor = Visitor("checkpoint")
     visitor.app.file_uploader[0].upload("run.zip", packed)
     visitor._run()

@@ -19,7 +19,7 @@ from model.tokenizers.chat import ChatTemplate
 from tests import chats
 from tests.chats import LONG
 from viz.features.compare.view import second_side
-from viz.features.print.run_archive import Place, archive
+from viz.features.print.run_archive import ArchivedCell, archive
 from viz.url import links
 from viz.url.links import DRAWN, NO_TURNS, conversing, opening
 from viz.url.parsers import turns, written_turns
@@ -130,7 +130,7 @@ def test_an_archive_holds_the_turns_the_template_and_the_link(tmp_path: Path) ->
     ):
         trace = engine.ask(Run(view.request()))
         site = next(iter(trace.attention))
-        with zipfile.ZipFile(io.BytesIO(archive(trace, Place(site), makers=()))) as packed:
+        with zipfile.ZipFile(io.BytesIO(archive(trace, ArchivedCell(site), makers=()))) as packed:
             files = {name.partition("/")[2]: packed.read(name) for name in packed.namelist()}
         assert RunRequest.from_json(json.loads(files["request.json"])) == replace(view.request(), precision="float32")
         link = dict(parse_qsl(urlsplit(files["link.txt"].decode().strip()).query))

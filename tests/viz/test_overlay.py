@@ -24,7 +24,7 @@ from viz.features.print import run_archive
 from viz.features.print.catalogue import Choice, caption, figure_called
 from viz.features.print.image_overlay import painted
 from viz.features.print.options import Options
-from viz.features.print.run_archive import Place
+from viz.features.print.run_archive import ArchivedCell
 from viz.features.what_if import drawn_edits
 from viz.features.what_if.edit_list import EditList
 from viz.figures.theme import LIGHT
@@ -248,7 +248,7 @@ def test_for_print_a_word_has_the_color_of_its_row() -> None:
 
 def test_an_archive_holds_the_image_and_the_figure() -> None:
     trace = traces.of_an_image()
-    packed = zipfile.ZipFile(BytesIO(run_archive.archive(trace, Place(SITE, 1, 9))))
+    packed = zipfile.ZipFile(BytesIO(run_archive.archive(trace, ArchivedCell(SITE, 1, 9))))
     names = {name.partition("/")[2]: name for name in packed.namelist()}
     assert "figures/image.svg" in names
     again = from_bytes(packed.read(names[ARCHIVE]))

@@ -68,17 +68,17 @@ def fields_of(selection: Mapping[str, Any]) -> dict[str, str | int]:
     Does not check that the run has these sites, heads and positions.
     """
     site, stage = selection.get("site"), selection.get("stage")
-    found: dict[str, str | int] = {"site": site} if isinstance(site, str) and _is_site(site) else {}
+    changes: dict[str, str | int] = {"site": site} if isinstance(site, str) and _is_site(site) else {}
     if isinstance(stage, str) and len(stage) < _LONGEST_STAGE:
-        found["stage"] = stage
+        changes["stage"] = stage
     if isinstance(begin := selection.get("begin"), str) and _IDS.fullmatch(begin):
-        found |= new_sentence() | {"begin": begin}  # rows and steps are those of another text
+        changes |= new_sentence() | {"begin": begin}  # rows and steps are those of another text
     if selection.get("hide") in ("first", "none"):
-        found["hide"] = selection["hide"]
+        changes["hide"] = selection["hide"]
     if isinstance(overlay := selection.get("overlay"), str) and set(overlay.split()) <= set(OVERLAYS):
-        found["overlay"] = overlay
+        changes["overlay"] = overlay
     numbers = {name: selection.get(name) for name in reported()}
-    return found | {name: value for name, value in numbers.items() if type(value) is int and value >= -1}
+    return changes | {name: value for name, value in numbers.items() if type(value) is int and value >= -1}
 
 
 _LONGEST_STAGE = 80
@@ -125,8 +125,8 @@ def draw(
             chosen(**fields)
 
     def tell_edit() -> None:
-        if edited is not None and (found := gesture(st.session_state[key].get("edit"))):
-            edited(found)
+        if edited is not None and (performed := gesture(st.session_state[key].get("edit"))):
+            edited(performed)
 
     # Streamlit reports a trigger only if it has a callback, even one that does nothing.
     reports: dict[str, Any] = {} if edited is None else {"on_edit_change": tell_edit}

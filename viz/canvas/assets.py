@@ -68,10 +68,10 @@ _KINDS: Mapping[str, DrawingFiles] = {
 @cache
 def kinds() -> Mapping[str, DrawingFiles]:
     """The kinds of drawings by the name of their class: further JavaScript files, and CSS files."""
-    found = dict(_KINDS)
+    drawings = dict(_KINDS)
     for feature in features():
-        found |= feature.drawings
-    return found
+        drawings |= feature.drawings
+    return drawings
 
 
 def read(*names: str | Path) -> str:
@@ -88,7 +88,7 @@ def enlarged(styles: str) -> str:
 
     CSS `zoom` would enlarge something else in each browser (docs/decisions.md).
     """
-    return _PIXELS.sub(lambda found: f"calc({found[1]} * var(--headlight-scale, 1))" if found[1] else found[0], styles)
+    return _PIXELS.sub(lambda match: f"calc({match[1]} * var(--headlight-scale, 1))" if match[1] else match[0], styles)
 
 
 def component(kind: str) -> dict[str, Any]:
@@ -103,6 +103,8 @@ def drawings() -> str:
 
     Each kind has a scope of its own, because the files of two kinds may use one name for different things.
     """
-    each = ",\n".join(f"{kind}: (() => {{\n{read(*scripts)}\nreturn {kind};\n}})()" for kind, (scripts, _styles) in kinds().items())
+    entries = ",\n".join(
+        f"{kind}: (() => {{\n{read(*scripts)}\nreturn {kind};\n}})()" for kind, (scripts, _styles) in kinds().items()
+    )
     styles = json.dumps({kind: enlarged(read(*styles)) for kind, (_scripts, styles) in kinds().items()})
-    return f"{read(*BASE)}\nconst DRAWINGS = {{\n{each}\n}};\nconst STYLES = {styles};"
+    return f"{read(*BASE)}\nconst DRAWINGS = {{\n{entries}\n}};\nconst STYLES = {styles};"

@@ -47,12 +47,12 @@ def gesture(report: object) -> Gesture | None:
         return None
     act: Act = report["act"]
     if act == "hide" and report.get("positions") is not None:
-        found = _places(report["positions"])
-        return Gesture(act, strip="source", positions=found) if found and report.get("strip") == "source" else None
+        positions = _places(report["positions"])
+        return Gesture(act, strip="source", positions=positions) if positions and report.get("strip") == "source" else None
     if act == "hide":
-        strip, position = report.get("strip"), _place(report.get("position"))
+        strip, position = report.get("strip"), _position(report.get("position"))
         return None if strip not in ("source", "target") or position is None else Gesture(act, strip=strip, position=position)
-    site, head = _site(report.get("site")), _place(report.get("head"))
+    site, head = _site(report.get("site")), _position(report.get("head"))
     if site is None or head is None:
         return None
     if act == "silence":
@@ -68,19 +68,19 @@ def _site(text: object) -> str | None:
         return None
 
 
-def _place(value: object) -> int | None:
+def _position(value: object) -> int | None:
     """A position or a head."""
     return value if type(value) is int and 0 <= value < MOST_PLACES else None
 
 
 def _places(value: Any) -> tuple[int, ...]:
     """Some positions; none if one of them is none."""
-    found = [_place(one) for one in value] if isinstance(value, list) and len(value) <= MOST_BRUSHED else []
-    return () if None in found else tuple(one for one in found if one is not None)
+    positions = [_position(item) for item in value] if isinstance(value, list) and len(value) <= MOST_BRUSHED else []
+    return () if None in positions else tuple(item for item in positions if item is not None)
 
 
 def _range(value: Any) -> tuple[int, int] | None:
     if not isinstance(value, list | tuple) or len(value) != 2:
         return None
-    first, last = map(_place, value)
+    first, last = map(_position, value)
     return None if first is None or last is None or last < first else (first, last)

@@ -53,9 +53,9 @@ def grid(
     if written:
         texts = [["" if np.isnan(value) else labels.number(float(value), written) for value in row] for row in values]
         cells |= {"text": texts, "texttemplate": "%{text}", "textfont": {"size": 11}}
-    there = [(int(row), int(column)) for row, column in np.argwhere(~np.isnan(values))]
-    texts_of_points = {"text": [hover[row][column] for row, column in there], "hovertemplate": "%{text}<extra></extra>"}
-    points = targets(there, ROW - 8) | {"customdata": there} | texts_of_points
+    drawn = [(int(row), int(column)) for row, column in np.argwhere(~np.isnan(values))]
+    texts_of_points = {"text": [hover[row][column] for row, column in drawn], "hovertemplate": "%{text}<extra></extra>"}
+    points = targets(drawn, ROW - 8) | {"customdata": drawn} | texts_of_points
     names = [literal(name) for name in rows]
     down = axis(colours, "") | {"type": "linear", "showgrid": False, "tickvals": list(range(len(names))), "ticktext": names}
     down |= {"range": [len(names) - 0.5, -0.5], "tickfont": {"size": 12, "color": colours.text}}

@@ -41,7 +41,7 @@ def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, quer
     return cells(trace, attention, Cells(attention.head(head), _("weight")), dark, query)
 
 
-def cells(trace: Trace, attention: Attention, shown: Cells, dark: bool, query: int = -1) -> go.Figure:
+def cells(trace: Trace, attention: Attention, drawn: Cells, dark: bool, query: int = -1) -> go.Figure:
     """Heatmap of values [query, key] of a site: queries from top to bottom, keys from left to right.
 
     Masked cells have the color `masked`, whatever their value. Hover shows both tokens in full and the value to four decimals.
@@ -49,24 +49,24 @@ def cells(trace: Trace, attention: Attention, shown: Cells, dark: bool, query: i
     Args:
         trace: the run.
         attention: one of its sites.
-        shown: the content.
+        drawn: the content.
         dark: whether the page is dark.
         query: the selected row, outlined; -1, or a row that does not exist: none.
     """
     colours = scheme(dark)
-    keys = np.arange(attention.mask.shape[1]) if shown.keys is None else shown.keys
+    keys = np.arange(attention.mask.shape[1]) if drawn.keys is None else drawn.keys
     mask, texts = attention.mask[:, keys], whole_labels(trace, attention)[:, keys]
-    layers = [cell_layer(np.where(mask, shown.values, np.nan), texts, _hover(shown.quantity)) | _colours(colours, shown)]
+    layers = [cell_layer(np.where(mask, drawn.values, np.nan), texts, _hover(drawn.quantity)) | _colours(colours, drawn)]
     if not mask.all():
         flat = {"colorscale": [(0, colours.masked), (1, colours.masked)], "showscale": False}
-        layers.append(cell_layer(np.where(mask, np.nan, shown.values), texts, _hover_masked(shown.quantity)) | flat)
+        layers.append(cell_layer(np.where(mask, np.nan, drawn.values), texts, _hover_masked(drawn.quantity)) | flat)
     layout = query_key_axes(colours, trace, attention, keys) | {"shapes": _outline(colours, query, mask.shape)}
-    return picture(dark, fitting_height(mask.shape), layers, layout, bar=shown.quantity)
+    return picture(dark, fitting_height(mask.shape), layers, layout, bar=drawn.quantity)
 
 
-def _colours(colours: Scheme, shown: Cells) -> dict[str, Any]:
+def _colours(colours: Scheme, drawn: Cells) -> dict[str, Any]:
     """Color scale and bar: from 0 to 1, or to the largest value, which the bar names."""
-    largest = 1.0 if shown.probabilities else float(np.nanmax(shown.values, initial=0.0)) or 1.0
+    largest = 1.0 if drawn.probabilities else float(np.nanmax(drawn.values, initial=0.0)) or 1.0
     bar = colour_bar(colours, (0, largest / 2, largest)) | {"tickformat": ".3~r"}
     return {"colorscale": scale(colours.weights), "zmin": 0, "zmax": largest, "colorbar": bar}
 
@@ -79,12 +79,12 @@ def _outline(colours: Scheme, query: int, shape: tuple[int, ...]) -> list[dict[s
 
 
 def _hover(quantity: str) -> str:
-    return _("query: {query}<br>key: {key}<br>{quantity}: {value}", quantity=literal(quantity), **_GAPS)
+    return _("query: {query}<br>key: {key}<br>{quantity}: {value}", quantity=literal(quantity), **_FIELDS)
 
 
 def _hover_masked(quantity: str) -> str:
-    return _("query: {query}<br>key: {key}<br>masked; {quantity}: {value}", quantity=literal(quantity), **_GAPS)
+    return _("query: {query}<br>key: {key}<br>masked; {quantity}: {value}", quantity=literal(quantity), **_FIELDS)
 
 
-_GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{z:.4f}</b>"}
+_FIELDS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{z:.4f}</b>"}
 """Placeholders that plotly fills in on hover; token texts are never part of a template."""

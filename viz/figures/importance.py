@@ -27,16 +27,16 @@ def scatter(
     drawn: list[dict[str, Any]] = []
     looks = [("circle", colours.accent), ("square", colours.second), ("diamond", colours.faint), ("cross", colours.text)]
     for (symbol, colour), group in zip(looks, dict.fromkeys(groups), strict=False):
-        own = [index for index, one in enumerate(groups) if one == group]
+        members = [index for index, name in enumerate(groups) if name == group]
         drawn.append(
             {
                 "type": "scatter",
                 "mode": "markers",
                 "name": literal(group),
-                "x": [float(sharpness[index]) for index in own],
-                "y": [float(effects[index]) for index in own],
-                "customdata": own,
-                "text": [literal(names[index]) for index in own],
+                "x": [float(sharpness[index]) for index in members],
+                "y": [float(effects[index]) for index in members],
+                "customdata": members,
+                "text": [literal(names[index]) for index in members],
                 "hovertemplate": "%{text}<br>%{x:.2f} · %{y:.4f}<extra></extra>",
                 "marker": {"symbol": symbol, "size": 10, "color": colour, "opacity": 0.8},
             }

@@ -26,8 +26,8 @@ def projected(figure: go.Figure, fills: bool = False) -> go.Figure:
     Args:
         fills: whether it is as high as its place, so that of many rows only some have room for their names.
     """
-    told = _enlarged(figure.to_plotly_json())
-    layout = told["layout"]
+    larger = _enlarged(figure.to_plotly_json())
+    layout = larger["layout"]
     layout["margin"] = {side: _LARGER * size for side, size in layout["margin"].items()}
     layout["hoverlabel"]["font"]["size"] = PROJECTED
     needed = 0
@@ -37,14 +37,14 @@ def projected(figure: go.Figure, fills: bool = False) -> go.Figure:
             layout[name] |= {"tickmode": "array", "tickvals": list(tokens), "autotickangles": [-60, -90]}
             needed = max(needed, len(tokens) * _PROJECTED_ROW + 220 if name.startswith("y") else 0)
     for name in ("xaxis", "yaxis") if fills else ():
-        if "ticktext" in (own := layout.get(name, {})):
-            every = -(-len(own["ticktext"]) // _NAMED_IN_PLACE)
-            own |= {"tickvals": own["tickvals"][::every], "ticktext": own["ticktext"][::every]}
+        if "ticktext" in (axis := layout.get(name, {})):
+            every = -(-len(axis["ticktext"]) // _NAMED_IN_PLACE)
+            axis |= {"tickvals": axis["tickvals"][::every], "ticktext": axis["ticktext"][::every]}
     named = layout.get("yaxis", {}).get("ticktext", ())
     needed = max(needed, len(named) * _PROJECTED_ROW + 300 if named else 0)
     layout["height"] = max(round(1.2 * layout["height"]), layout["height"] + 100, needed)
-    told["data"] = [_with_placed_bar(trace, layout["height"], _LARGER * _BAR_TOP) for trace in told["data"]]
-    return go.Figure(told, skip_invalid=False)
+    larger["data"] = [_with_placed_bar(trace, layout["height"], _LARGER * _BAR_TOP) for trace in larger["data"]]
+    return go.Figure(larger, skip_invalid=False)
 
 
 PROJECTED = 21
@@ -57,7 +57,7 @@ def _enlarged(part: Any) -> Any:
     """A part of a figure with larger sizes of fonts and color bars, and numbers with two decimals when pointed at."""
     if isinstance(part, dict):
         return {name: _enlarged_as(name, value) for name, value in part.items()}
-    return [_enlarged(each) for each in part] if isinstance(part, list | tuple) else part
+    return [_enlarged(item) for item in part] if isinstance(part, list | tuple) else part
 
 
 def _enlarged_as(name: str, value: Any) -> Any:
@@ -184,12 +184,12 @@ def token_axis(colours: Scheme, title: str, labels: Sequence[str]) -> dict[str, 
     rounded = {}
     if counted(labels):
         step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if 12 * step >= min(len(labels), 12_000))
-        rounded = {"tickmode": "array", "tickvals": [place for place in places if int(labels[place]) % step == 0]}
+        rounded = {"tickmode": "array", "tickvals": [position for position in places if int(labels[position]) % step == 0]}
     return axis(colours, title) | {
         "type": "category",
         "categoryorder": "array",
         "categoryarray": list(places),
-        "labelalias": {str(place): literal(label) for place, label in zip(places, labels, strict=True)},
+        "labelalias": {str(position): literal(label) for position, label in zip(places, labels, strict=True)},
         "autotickangles": [0, -45, -90],
         "tickfont": {"size": 12 if len(labels) <= 20 else 10, "color": colours.text},
         "range": [-0.5, len(labels) - 0.5],
@@ -200,7 +200,7 @@ def token_axis(colours: Scheme, title: str, labels: Sequence[str]) -> dict[str, 
 
 def counted(labels: Sequence[str]) -> bool:
     """Whether labels are the whole numbers from 1 on, so that round ones stand for all."""
-    return len(labels) > 1 and list(labels) == [str(place + 1) for place in range(len(labels))]
+    return len(labels) > 1 and list(labels) == [str(number + 1) for number in range(len(labels))]
 
 
 BAR_HEIGHT = 54
@@ -246,19 +246,19 @@ def _bar_title(colours: Scheme, text: str, buttons: int) -> dict[str, Any]:
     It is the figure's title: the place of a color bar's own title depends on the height of the figure, and in a low one it lies on
     the bar.
     """
-    place = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top"}
+    corner = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top"}
     return {
         "text": literal(text),
         "font": {"size": 12, "color": colours.faint},
         "pad": {"t": 4, "r": BUTTON_WIDTH * buttons},
-        **place,
+        **corner,
     }
 
 
-def query_key_axes(colours: Scheme, trace: Trace, attention: Attention, shown: Array | None = None) -> dict[str, Any]:
-    """Named axes: queries from top to bottom, keys from left to right; `shown` are the keys that have a column, None: all."""
+def query_key_axes(colours: Scheme, trace: Trace, attention: Attention, chosen: Array | None = None) -> dict[str, Any]:
+    """Named axes: queries from top to bottom, keys from left to right; `chosen` are the keys that have a column, None: all."""
     queries, keys = labels.queries(trace, attention, ON_AXIS), labels.keys(trace, attention, ON_AXIS)
-    columns = keys if shown is None else [keys[index] for index in shown]
+    columns = keys if chosen is None else [keys[index] for index in chosen]
     across = token_axis(colours, labels.key_axis(trace, attention.site), columns)
     down = token_axis(colours, labels.query_axis(trace, attention.site), queries)
     return {"xaxis": across, "yaxis": down | {"range": [len(queries) - 0.5, -0.5]}}

@@ -77,7 +77,7 @@ def _candidates(positions: Sequence[str], words: Array, probabilities: Array, fo
     """The hover texts: [position, layer] of the row's label and its candidates, a line each."""
     lines = np.empty(words.shape[1::-1], dtype=object)
     for position, layer in np.ndindex(*lines.shape):
-        found = zip(words[layer, position], probabilities[layer, position], strict=True)
-        said = [f"<b>{literal(str(word))}</b>  {number(probability, form)}" for word, probability in found]
-        lines[position, layer] = "<br>".join([literal(positions[position]), *said])
+        candidates = zip(words[layer, position], probabilities[layer, position], strict=True)
+        lines_of_cell = [f"<b>{literal(str(word))}</b>  {number(probability, form)}" for word, probability in candidates]
+        lines[position, layer] = "<br>".join([literal(positions[position]), *lines_of_cell])
     return lines

@@ -52,14 +52,14 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: MaskForm, dar
             "size": 11 if size <= LARGE_SIGNS else 8
         },  # without a color, plotly takes black or white, whichever is seen on the cell
         "customdata": whole_labels(trace, attention),
-        "hovertemplate": _("query: {query}<br>key: {key}<br>{value}", **_GAPS) + "<extra></extra>",
+        "hovertemplate": _("query: {query}<br>key: {key}<br>{value}", **_FIELDS) + "<extra></extra>",
     }
     legend = LEGEND | {"font": {"size": 12, "color": colours.text}}
     layout = query_key_axes(colours, trace, attention) | {"showlegend": True, "legend": legend}
     return picture(dark, fitting_height(allowed.shape), [cells, *_explain_colours(colours, form)], layout, above=BAR_HEIGHT)
 
 
-_GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{text}</b>"}
+_FIELDS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{text}</b>"}
 """The gaps that plotly fills when the pointer is over a cell."""
 
 

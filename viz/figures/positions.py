@@ -190,23 +190,23 @@ class Scale:
     @property
     def texts(self) -> tuple[str, str]:
         """What is written at the lower and at the upper end."""
-        said = number(self.mark, "g")
-        return (f"≤ −{said}", f"≥ {said}") if self.beyond else (f"−{said}", said)
+        mark = number(self.mark, "g")
+        return (f"≤ −{mark}", f"≥ {mark}") if self.beyond else (f"−{mark}", mark)
 
 
 def _cells(values: Array, colours: Scheme, hover: str, bounded: bool = False) -> dict[str, Any]:
     """A heatmap counted from 1, on the diverging scale."""
-    own = Scale.of(values, bounded)
-    bar = colour_bar(colours, (-own.mark, 0, own.mark)) | {"tickformat": ",.2~r"}
-    if own.beyond:
-        bar |= {"ticktext": [own.texts[0], "0", own.texts[1]]}
+    limits = Scale.of(values, bounded)
+    bar = colour_bar(colours, (-limits.mark, 0, limits.mark)) | {"tickformat": ",.2~r"}
+    if limits.beyond:
+        bar |= {"ticktext": [limits.texts[0], "0", limits.texts[1]]}
     return {
         "type": "heatmap",
         "x": np.arange(1, values.shape[1] + 1),
         "y": np.arange(1, values.shape[0] + 1),
         "z": values.astype(np.float32),
-        "zmin": -own.end,
-        "zmax": own.end,
+        "zmin": -limits.end,
+        "zmax": limits.end,
         "colorscale": scale(colours.diverging),
         "colorbar": bar,
         "hovertemplate": hover + "<extra></extra>",
@@ -227,8 +227,8 @@ def _end(colours: Scheme, used: int, positions: int, along: str) -> list[dict[st
     return [_line_across(along, used + 0.5, line)] if 0 < used < positions else []
 
 
-def _line_across(along: str, place: float, line: dict[str, Any]) -> dict[str, Any]:
-    """A line through the whole picture, at `place` of the axis `along`."""
+def _line_across(along: str, at: float, line: dict[str, Any]) -> dict[str, Any]:
+    """A line through the whole picture, at `at` of the axis `along`."""
     other = "y" if along == "x" else "x"
-    ends = {f"{along}0": place, f"{along}1": place, f"{other}0": 0, f"{other}1": 1, f"{other}ref": f"{other} domain"}
+    ends = {f"{along}0": at, f"{along}1": at, f"{other}0": 0, f"{other}1": 1, f"{other}ref": f"{other} domain"}
     return {"type": "line", "line": line, **ends}

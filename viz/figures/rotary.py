@@ -20,7 +20,7 @@ PER_ROW = 4
 
 def shown_pairs(rotation: Array) -> list[int]:
     """The pairs that `arrows` draws, counted from 0."""
-    return sorted({round(place) for place in np.linspace(0, len(rotation) - 1, MOST_ARROWS)})
+    return sorted({round(index) for index in np.linspace(0, len(rotation) - 1, MOST_ARROWS)})
 
 
 def arrows(vector: Array, after: Array, rotation: Array, dark: bool, position: int) -> go.Figure:
@@ -37,14 +37,14 @@ def arrows(vector: Array, after: Array, rotation: Array, dark: bool, position: i
     round_ = np.linspace(0, 2 * np.pi, 60)
     traces: list[dict[str, Any]] = []
     layout: dict[str, Any] = {"annotations": [], "showlegend": False}
-    for place, pair in enumerate(pairs):
-        columns, name = rotation[pair, :2].astype(int), str(place + 1)
+    for number, pair in enumerate(pairs):
+        columns, name = rotation[pair, :2].astype(int), str(number + 1)
         before, now = vector[columns].astype(float), after[columns]
         size = float(np.hypot(*before)) or 1.0
-        own = {"xaxis": f"x{name}", "yaxis": f"y{name}", "type": "scatter", "mode": "lines", "hoverinfo": "skip"}
-        traces.append(own | {"x": np.cos(round_), "y": np.sin(round_), "line": {"color": colours.line, "width": 1}})
+        line = {"xaxis": f"x{name}", "yaxis": f"y{name}", "type": "scatter", "mode": "lines", "hoverinfo": "skip"}
+        traces.append(line | {"x": np.cos(round_), "y": np.sin(round_), "line": {"color": colours.line, "width": 1}})
         traces.append(
-            own | {"x": [0, before[0] / size], "y": [0, before[1] / size], "line": {"color": colours.faint, "dash": "dot"}}
+            line | {"x": [0, before[0] / size], "y": [0, before[1] / size], "line": {"color": colours.faint, "dash": "dot"}}
         )
         turns = position * rotation[pair, 2] / (2 * np.pi)
         tip = _(
@@ -55,8 +55,8 @@ def arrows(vector: Array, after: Array, rotation: Array, dark: bool, position: i
         )
         arrow = {"mode": "lines+markers", "line": {"color": colours.accent, "width": 3}, "hoverinfo": "text", "text": tip}
         arrow["marker"] = {"symbol": "arrow", "size": [0, 12], "angleref": "previous", "color": colours.accent}
-        traces.append(own | arrow | {"x": [0, now[0] / size], "y": [0, now[1] / size]})
-        row, column = divmod(place, PER_ROW)
+        traces.append(line | arrow | {"x": [0, now[0] / size], "y": [0, now[1] / size]})
+        row, column = divmod(number, PER_ROW)
         left, bottom = column / PER_ROW, 0.0 if row or len(pairs) <= PER_ROW else 0.5
         top = bottom + (1.0 if len(pairs) <= PER_ROW else 0.5)
         plain = {"visible": False, "range": [-1.15, 1.15], "fixedrange": True}

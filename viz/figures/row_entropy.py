@@ -35,7 +35,7 @@ def entropy(trace: Trace, attention: Attention, values: Array, most: Array, dark
         "marker": {"color": paints},
         "customdata": names,
     }
-    bars |= {"hovertemplate": _("query: {query}<br>entropy: {value} nats", **_GAPS) + "<extra></extra>", "showlegend": False}
+    bars |= {"hovertemplate": _("query: {query}<br>entropy: {value} nats", **_FIELDS) + "<extra></extra>", "showlegend": False}
     marks: dict[str, Any] = {
         "type": "scatter",
         "mode": "markers",
@@ -45,7 +45,7 @@ def entropy(trace: Trace, attention: Attention, values: Array, most: Array, dark
         "name": _("uniform attention"),
     }
     marks |= {"marker": {"symbol": "line-ns", "size": 9, "line": {"width": 1.5, "color": colours.second}}}
-    marks |= {"hovertemplate": _("query: {query}<br>with uniform attention: {value} nats", **_GAPS) + "<extra></extra>"}
+    marks |= {"hovertemplate": _("query: {query}<br>with uniform attention: {value} nats", **_FIELDS) + "<extra></extra>"}
     down = token_axis(colours, tokens.query_axis(trace, attention.site), tokens.queries(trace, attention, ON_AXIS))
     across = axis(colours, _("entropy of the row (nats)")) | {"range": [0, 1.04 * max(float(np.nanmax(most, initial=0.0)), 0.1)]}
     layout: dict[str, Any] = {"xaxis": across, "yaxis": down | {"range": [len(values) - 0.5, -0.5]}, "bargap": 0.35}
@@ -53,4 +53,4 @@ def entropy(trace: Trace, attention: Attention, values: Array, most: Array, dark
     return picture(dark, fitting_height(attention.mask.shape), [bars, marks], layout, above=BAR_HEIGHT)
 
 
-_GAPS = {"query": "%{customdata}", "value": "<b>%{x:.4f}</b>"}
+_FIELDS = {"query": "%{customdata}", "value": "<b>%{x:.4f}</b>"}

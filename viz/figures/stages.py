@@ -35,14 +35,14 @@ def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: 
         "shapes": [
             {
                 "type": "line",
-                "x0": place,
-                "x1": place,
+                "x0": edge,
+                "x1": edge,
                 "y0": 0,
                 "y1": 1,
                 "yref": "paper",
                 "line": {"color": colours.text, "width": 1.5},
             }
-            for place in edges
+            for edge in edges
         ],
     }
     return picture(dark, BAR_HEIGHT + 70 + min(max(150, 22 * len(values)), 420), layers, layout, bar=_("value"))
@@ -87,7 +87,7 @@ def token_bars(values: Sequence[float] | Array, tokens: Sequence[str], chosen: i
         "x": values,
         "y": list(range(len(tokens))),
         "orientation": "h",
-        "marker": {"color": [colours.accent if place == chosen else colours.second for place in range(len(tokens))]},
+        "marker": {"color": [colours.accent if number == chosen else colours.second for number in range(len(tokens))]},
         "customdata": [literal(token) for token in tokens],
         "hovertemplate": _("{token}: {value}", token="%{customdata}", value="<b>%{x:.4r}</b>") + "<extra></extra>",
     }
@@ -113,8 +113,8 @@ def _cells(values: Array, tokens: Sequence[str]) -> dict[str, Any]:
 
 
 def _hover(value: str) -> str:
-    gaps = {"token": "%{customdata}", "dimension": "%{x}", "value": f"<b>{value}</b>"}
-    return _("{token}<br>dimension {dimension}<br>{value}", **gaps) + "<extra></extra>"
+    fields = {"token": "%{customdata}", "dimension": "%{x}", "value": f"<b>{value}</b>"}
+    return _("{token}<br>dimension {dimension}<br>{value}", **fields) + "<extra></extra>"
 
 
 def _diverging(colours: Scheme, largest: float) -> dict[str, Any]:
@@ -126,6 +126,6 @@ def _diverging(colours: Scheme, largest: float) -> dict[str, Any]:
 
 def _not_numbers(values: Array, tokens: Sequence[str], colours: Scheme) -> dict[str, Any]:
     """The cells that hold NaN or something infinite, in a color that is on no scale, with what they hold."""
-    said = np.where(np.isnan(values), "NaN", np.where(values > 0, "∞", "−∞"))
+    words = np.where(np.isnan(values), "NaN", np.where(values > 0, "∞", "−∞"))
     flat = {"colorscale": [(0, colours.text), (1, colours.text)], "showscale": False}
-    return _cells(np.where(np.isfinite(values), np.nan, 0.0), tokens) | {"text": said, "hovertemplate": _hover("%{text}")} | flat
+    return _cells(np.where(np.isfinite(values), np.nan, 0.0), tokens) | {"text": words, "hovertemplate": _hover("%{text}")} | flat

@@ -31,13 +31,13 @@ def head(trace: Trace, attention: Attention, index: int) -> str:
     Raises:
         UnknownHead: the site has no such head.
     """
-    said, key = _HEADS.setdefault(trace, {}), (current(), attention, index)
-    if key not in said:
+    sentences, key = _HEADS.setdefault(trace, {}), (current(), attention, index)
+    if key not in sentences:
         rows, keys = tokens.queries(trace, attention, longest=None), tokens.keys(trace, attention, longest=None)
         count = min(len(rows), MOST_ROWS)
         weights = np.where(attention.mask[:count], attention.head(index)[:count], 0.0)
-        said[key] = _joined(_rows(rows[:count], keys, weights), len(rows))
-    return said[key]
+        sentences[key] = _joined(_rows(rows[:count], keys, weights), len(rows))
+    return sentences[key]
 
 
 _HEADS: WeakKeyDictionary[Trace, dict[tuple[str, Attention, int], str]] = WeakKeyDictionary()
@@ -53,7 +53,7 @@ def kept(trace: Trace, attention: Attention, values: Array, places: Sequence[int
     """
     rows, keys = tokens.queries(trace, attention, longest=None), tokens.keys(trace, attention, longest=None)
     count = min(len(rows), MOST_ROWS)
-    return _joined(_rows(rows[:count], [keys[place] for place in places], values[:count]), len(rows))
+    return _joined(_rows(rows[:count], [keys[key] for key in places], values[:count]), len(rows))
 
 
 def row(name: str, keys: Sequence[str], weights: Array) -> str:
@@ -72,18 +72,18 @@ def _rows(names: Sequence[str], keys: Sequence[str], weights: Array) -> list[str
     finite = np.asarray(np.isfinite(weights).all(axis=1)).tolist()
     order = np.argsort(-weights, axis=1, kind="stable")[:, :2]
     largest = np.take_along_axis(weights, order, axis=1)
-    said = []
+    sentences = []
     for name, whole, places, shares in zip(names, finite, order.tolist(), largest.tolist(), strict=True):
         if not (whole and shares and shares[0] > 0):
-            said.append(_("Row “{row}”: no weights.", row=name))
+            sentences.append(_("Row “{row}”: no weights.", row=name))
             continue
-        gaps = {"row": name, "key": keys[places[0]], "share": percent(shares[0])}
+        fields = {"row": name, "key": keys[places[0]], "share": percent(shares[0])}
         if len(shares) > 1 and shares[1] >= WORTH_NAMING:
-            gaps |= {"next": keys[places[1]], "second": percent(shares[1])}
-            said.append(_("Row “{row}”: {share} on “{key}”, then {second} on “{next}”.", **gaps))
+            fields |= {"next": keys[places[1]], "second": percent(shares[1])}
+            sentences.append(_("Row “{row}”: {share} on “{key}”, then {second} on “{next}”.", **fields))
         else:
-            said.append(_("Row “{row}”: {share} on “{key}”.", **gaps))
-    return said
+            sentences.append(_("Row “{row}”: {share} on “{key}”.", **fields))
+    return sentences
 
 
 def overview(trace: Trace, known: Mapping[Site, Sequence[float]] | None = None) -> str:
@@ -93,29 +93,29 @@ def overview(trace: Trace, known: Mapping[Site, Sequence[float]] | None = None) 
         known: the measure `largest` of the heads of sites, if the caller has read their weights: those of a long run are
                 computed each time.
     """
-    said = []
+    sentences = []
     for site, attention in trace.attention.items():
-        gaps: dict[str, Any] = {"site": tokens.site(site), "count": attention.heads}
+        fields: dict[str, Any] = {"site": tokens.site(site), "count": attention.heads}
         small = attention.mask.size <= LARGE
         largest = np.array((known or {}).get(site) or of_site(trace, attention, ("largest",))[:, 0]) if small else np.zeros(0)
         if not np.isfinite(largest).any():
-            said.append(_n("{site}: {count} head.", "{site}: {count} heads.", attention.heads, **gaps))
+            sentences.append(_n("{site}: {count} head.", "{site}: {count} heads.", attention.heads, **fields))
             continue
         sharpest = int(np.nan_to_num(largest).argmax())
-        gaps |= {"head": sharpest + 1, "share": percent(largest[sharpest])}
-        said.append(
+        fields |= {"head": sharpest + 1, "share": percent(largest[sharpest])}
+        sentences.append(
             _n(
                 "{site}: {count} head, whose largest weight per row is {share} on average.",
                 "{site}: {count} heads; head {head} is the sharpest: its largest weight per row is {share} on average.",
                 attention.heads,
-                **gaps,
+                **fields,
             )
         )
     shared = {tokens.heads_of_a_key(trace, site) for site in trace.attention} - {1}
-    said += [
-        _("Heads share their keys and values in groups of {count}: 1 to {count}, and so on.", count=each) for each in sorted(shared)
+    sentences += [
+        _("Heads share their keys and values in groups of {count}: 1 to {count}, and so on.", count=size) for size in sorted(shared)
     ]
-    return join_sentences(said)
+    return join_sentences(sentences)
 
 
 def left_out(trace: Trace, shares: Array) -> str:
@@ -135,7 +135,7 @@ def first_token(trace: Trace, shares: Array) -> dict[str, str]:
     """The gaps of sentences about the first token: `token` of all sites, the `share` of weight that goes to it in other
     rows that see more than one token, and the share of `heads` that have more than half of theirs there.
     """
-    firsts = dict.fromkeys(tokens.token(trace.tokens[one.key_tokens], 0) for one in trace.attention.values())
+    firsts = dict.fromkeys(tokens.token(trace.tokens[attention.key_tokens], 0) for attention in trace.attention.values())
     known = shares[np.isfinite(shares)]
     share, heads = (float(known.mean()), float((known > 0.5).mean())) if len(known) else (0.0, 0.0)
     return {"token": join_list(firsts), "share": percent(share), "heads": percent(heads)}
@@ -157,12 +157,12 @@ def mask(trace: Trace, attention: Attention, allowed: Array) -> str:
 def _mask_row(name: str, keys: Sequence[str], allowed: Array) -> str:
     if not len(allowed):
         return _("Row “{row}”: no key is allowed.", row=name)
-    gaps = {"row": name, "count": len(allowed), "all": len(keys), "first": keys[allowed[0]], "last": keys[allowed[-1]]}
+    fields = {"row": name, "count": len(allowed), "all": len(keys), "first": keys[allowed[0]], "last": keys[allowed[-1]]}
     if len(allowed) == 1:
-        return _("Row “{row}”: only “{first}” is allowed.", **gaps)
+        return _("Row “{row}”: only “{first}” is allowed.", **fields)
     if allowed[-1] - allowed[0] + 1 == len(allowed):
-        return _("Row “{row}”: allowed from “{first}” to “{last}”, {count} of {all}.", **gaps)
-    return _("Row “{row}”: allowed {count} of {all}.", **gaps)
+        return _("Row “{row}”: allowed from “{first}” to “{last}”, {count} of {all}.", **fields)
+    return _("Row “{row}”: allowed {count} of {all}.", **fields)
 
 
 def table(values: Array, across: str) -> str:
@@ -177,13 +177,13 @@ def table(values: Array, across: str) -> str:
         return _("No finite numbers.")
     high = np.unravel_index(np.argmax(np.where(finite, values, -np.inf)), values.shape)
     low = np.unravel_index(np.argmin(np.where(finite, values, np.inf)), values.shape)
-    gaps = {"rows": values.shape[0], "columns": values.shape[1], "across": across}
-    gaps |= {"largest": number(values[high]), "high_row": int(high[0]) + 1, "high_column": int(high[1]) + 1}
-    gaps |= {"smallest": number(values[low]), "low_row": int(low[0]) + 1, "low_column": int(low[1]) + 1}
+    fields = {"rows": values.shape[0], "columns": values.shape[1], "across": across}
+    fields |= {"largest": number(values[high]), "high_row": int(high[0]) + 1, "high_column": int(high[1]) + 1}
+    fields |= {"smallest": number(values[low]), "low_row": int(low[0]) + 1, "low_column": int(low[1]) + 1}
     return _(
         "{rows} × {columns} ({across}). Largest: {largest} in row {high_row}, column {high_column}. "
         "Smallest: {smallest} in row {low_row}, column {low_column}.",
-        **gaps,
+        **fields,
     )
 
 
@@ -193,21 +193,21 @@ def vectors(rows: Sequence[str], values: Array) -> str:
     Args:
         values: [row, dimension].
     """
-    said = []
-    for name, found in list(zip(rows, values, strict=False))[:MOST_ROWS]:
-        if not np.isfinite(found).all():
-            said.append(_("Row “{row}” contains NaN or infinite values.", row=name))
+    sentences = []
+    for name, row_values in list(zip(rows, values, strict=False))[:MOST_ROWS]:
+        if not np.isfinite(row_values).all():
+            sentences.append(_("Row “{row}” contains NaN or infinite values.", row=name))
             continue
-        high, low = int(np.argmax(found)), int(np.argmin(found))
-        gaps = {
+        high, low = int(np.argmax(row_values)), int(np.argmin(row_values))
+        fields = {
             "row": name,
-            "largest": number(float(found[high])),
+            "largest": number(float(row_values[high])),
             "high": high + 1,
-            "smallest": number(float(found[low])),
+            "smallest": number(float(row_values[low])),
             "low": low + 1,
         }
-        said.append(_("Row “{row}”: from {smallest} (dimension {low}) to {largest} (dimension {high}).", **gaps))
-    return _joined(said, len(values))
+        sentences.append(_("Row “{row}”: from {smallest} (dimension {low}) to {largest} (dimension {high}).", **fields))
+    return _joined(sentences, len(values))
 
 
 def bars(names: Sequence[str], values: Sequence[float]) -> str:
@@ -226,13 +226,13 @@ def changes(rows: Sequence[str], keys: Sequence[str], apart: Array, most: int = 
     """
     known = np.nan_to_num(apart)
     order = np.argsort(-np.abs(known), axis=None, kind="stable")[:most]
-    said = []
-    for place in order:
-        query, key = np.unravel_index(place, apart.shape)
+    sentences = []
+    for cell in order:
+        query, key = np.unravel_index(cell, apart.shape)
         if known[query, key]:
-            gaps = {"row": rows[query], "key": keys[key], "change": number(float(known[query, key]), sign=True)}
-            said.append(_("Row “{row}” on “{key}”: {change}.", **gaps))
-    return join_sentences(said) or _("No weight changed.")
+            fields = {"row": rows[query], "key": keys[key], "change": number(float(known[query, key]), sign=True)}
+            sentences.append(_("Row “{row}” on “{key}”: {change}.", **fields))
+    return join_sentences(sentences) or _("No weight changed.")
 
 
 def all_changes(moved: Mapping[Site, Array]) -> str:
@@ -241,7 +241,7 @@ def all_changes(moved: Mapping[Site, Array]) -> str:
     Args:
         moved: by site [head, row], the share of its weight that each row moved; NaN where nothing is compared.
     """
-    said = []
+    sentences = []
     for site, by_row in moved.items():
         known = ~np.isnan(by_row)
         means = np.where(known.any(axis=1), np.nan_to_num(by_row).sum(axis=1) / np.maximum(known.sum(axis=1), 1), -1.0)
@@ -249,24 +249,24 @@ def all_changes(moved: Mapping[Site, Array]) -> str:
             continue
         most = int(np.argmax(means))
         if not means[most]:
-            said.append(_("{site}: no head changed.", site=tokens.site(site)))
+            sentences.append(_("{site}: no head changed.", site=tokens.site(site)))
             continue
-        gaps = {"site": tokens.site(site), "head": most + 1, "share": percent(float(means[most]))}
-        said.append(_("{site}: head {head} changed most: on average, {share} of each row’s weight moved.", **gaps))
-    return join_sentences(said)
+        fields = {"site": tokens.site(site), "head": most + 1, "share": percent(float(means[most]))}
+        sentences.append(_("{site}: head {head} changed most: on average, {share} of each row’s weight moved.", **fields))
+    return join_sentences(sentences)
 
 
 def curves(names: Sequence[str], steps: Sequence[Sequence[int]], values: Sequence[Array]) -> str:
     """Curves over a training, each by its first and last number and their steps. A curve without a finite number is left out."""
-    said = []
+    sentences = []
     for name, places, curve in zip(names, steps, values, strict=True):
         finite = np.flatnonzero(np.isfinite(np.asarray(curve, np.float64)))
         if len(finite):
             first, last = int(finite[0]), int(finite[-1])
-            gaps = {"name": name, "begin": number(float(curve[first])), "end": number(float(curve[last]))}
-            gaps |= {"first": number_of(places[first], ","), "last": number_of(places[last], ",")}
-            said.append(_("{name}: {begin} at step {first}, {end} at step {last}.", **gaps))
-    return join_sentences(said)
+            fields = {"name": name, "begin": number(float(curve[first])), "end": number(float(curve[last]))}
+            fields |= {"first": number_of(places[first], ","), "last": number_of(places[last], ",")}
+            sentences.append(_("{name}: {begin} at step {first}, {end} at step {last}.", **fields))
+    return join_sentences(sentences)
 
 
 def lens(rows: Sequence[str], layers: Sequence[str], words: Array, probabilities: Array) -> str:
@@ -275,34 +275,34 @@ def lens(rows: Sequence[str], layers: Sequence[str], words: Array, probabilities
     Args:
         words, probabilities: [layer, position, candidate], the likeliest first.
     """
-    said = []
-    for place, name in list(enumerate(rows))[:MOST_ROWS]:
-        best = words[:, place, 0]
+    sentences = []
+    for position, name in list(enumerate(rows))[:MOST_ROWS]:
+        best = words[:, position, 0]
         others = np.flatnonzero(best != best[-1])
         since = int(others[-1]) + 1 if len(others) else 0
-        gaps = {"row": name, "word": best[-1], "share": percent(float(probabilities[-1, place, 0])), "layer": layers[since]}
-        said.append(_("Row “{row}”: “{word}” {share}, the most likely since layer {layer}.", **gaps))
-    return _joined(said, len(rows))
+        fields = {"row": name, "word": best[-1], "share": percent(float(probabilities[-1, position, 0])), "layer": layers[since]}
+        sentences.append(_("Row “{row}”: “{word}” {share}, the most likely since layer {layer}.", **fields))
+    return _joined(sentences, len(rows))
 
 
 def film(steps: Sequence[int], losses: Sequence[float | None]) -> str:
     """A training film: how many snapshots, and the loss on this sentence at the first and the last one."""
-    gaps = {"count": len(steps), "first": number_of(steps[0], ","), "last": number_of(steps[-1], ",")}
+    fields = {"count": len(steps), "first": number_of(steps[0], ","), "last": number_of(steps[-1], ",")}
     begin, end = losses[0], losses[-1]
     if begin is None or end is None:
-        return _("{count} snapshots, from step {first} to step {last}.", **gaps)
-    gaps |= {"begin": number(begin), "end": number(end)}
-    return _("{count} snapshots, from step {first} (loss {begin}) to step {last} (loss {end}).", **gaps)
+        return _("{count} snapshots, from step {first} to step {last}.", **fields)
+    fields |= {"begin": number(begin), "end": number(end)}
+    return _("{count} snapshots, from step {first} (loss {begin}) to step {last} (loss {end}).", **fields)
 
 
 def tree(nodes: tuple[Node, ...]) -> str:
     """A beam search: its finished hypotheses, the best one first, with their log-probabilities."""
-    said = []
+    sentences = []
     for rank, end in enumerate(hypotheses(nodes)):
-        text = tokens.line(nodes[place].text for place in path(nodes, end))
-        gaps = {"rank": rank + 1, "text": text, "total": number(nodes[end].total), "mean": number(nodes[end].mean)}
-        said.append(_("Hypothesis {rank}: {text}; log-probability {total}, {mean} per token.", **gaps))
-    return join_sentences(said)
+        text = tokens.line(nodes[node].text for node in path(nodes, end))
+        fields = {"rank": rank + 1, "text": text, "total": number(nodes[end].total), "mean": number(nodes[end].mean)}
+        sentences.append(_("Hypothesis {rank}: {text}; log-probability {total}, {mean} per token.", **fields))
+    return join_sentences(sentences)
 
 
 def percent(share: float) -> str:
@@ -322,9 +322,9 @@ def number(value: float, sign: bool = False) -> str:
     return number_of(value, "+.3f" if sign else ".3f")
 
 
-def _joined(said: list[str], count: int) -> str:
-    left = count - len(said)
+def _joined(sentences: list[str], count: int) -> str:
+    left = count - len(sentences)
     if left <= 0:
-        return join_sentences(said)
+        return join_sentences(sentences)
     more = _n("{count} further row is in the table.", "{count} further rows are in the table.", left, count=left)
-    return join_sentences([*said, more])
+    return join_sentences([*sentences, more])

@@ -54,35 +54,37 @@ def words(edit: Edit, strips: Strips | None = None) -> str:
         case Patch():
             return _patch(edit, known)
         case Embed():
-            gaps = {"at": _tokens([edit.at], known.get(_strip(edit.stack, known))), "word": edit.word}
-            return _("{stack}: {at} with the embedding of “{word}”", stack=labels.stack(edit.stack), **gaps)
+            fields = {"at": _tokens([edit.at], known.get(_strip(edit.stack, known))), "word": edit.word}
+            return _("{stack}: {at} with the embedding of “{word}”", stack=labels.stack(edit.stack), **fields)
     return _positions_or_layers(edit, known)
 
 
 def _edges(edit: Forbid | Allow, strips: Strips) -> str:
-    gaps = {
+    fields = {
         "where": _where(edit),
         "queries": _side(edit.query, edit, strips, "query"),
         "keys": _side(edit.key, edit, strips, "key"),
     }
     allows, anybody = isinstance(edit, Allow), not edit.query
     if allows:
-        return _("{where}: allowed: all tokens → {keys}", **gaps) if anybody else _("{where}: allowed: {queries} → {keys}", **gaps)
+        return (
+            _("{where}: allowed: all tokens → {keys}", **fields) if anybody else _("{where}: allowed: {queries} → {keys}", **fields)
+        )
     if anybody:
-        return _("{where}: hidden from all tokens: {keys}", **gaps)
-    return _("{where}: hidden from {queries}: {keys}", **gaps)
+        return _("{where}: hidden from all tokens: {keys}", **fields)
+    return _("{where}: hidden from {queries}: {keys}", **fields)
 
 
 def _row(edit: SetRow, strips: Strips) -> str:
-    gaps = {"where": _where(edit), "queries": _side(edit.query, edit, strips, "query")}
+    fields = {"where": _where(edit), "queries": _side(edit.query, edit, strips, "query")}
     if edit.to == "one-hot":
         assert edit.key is not None
-        return _("{where}: all weight: {queries} → {key}", key=_side((edit.key,), edit, strips, "key"), **gaps)
+        return _("{where}: all weight: {queries} → {key}", key=_side((edit.key,), edit, strips, "key"), **fields)
     if edit.to == "numbers":
-        return _("{where}: typed weights: {queries}", **gaps)
+        return _("{where}: typed weights: {queries}", **fields)
     if edit.to == "head":
-        return _("{where}: weights of head {other}: {queries}", other=(edit.other or 0) + 1, **gaps)
-    return _("{where}: uniform weights: {queries}", **gaps)
+        return _("{where}: weights of head {other}: {queries}", other=(edit.other or 0) + 1, **fields)
+    return _("{where}: uniform weights: {queries}", **fields)
 
 
 def _silence(edit: Silence) -> str:
@@ -98,11 +100,11 @@ def _silence(edit: Silence) -> str:
 
 def _patch(edit: Patch, strips: Strips) -> str:
     values = {"weights": _("weights"), "context": _("context"), "output": _("output"), "hidden": _("layer output")}
-    gaps = {"value": values[edit.value], "where": _where(edit)}
-    gaps["at"] = _side(edit.at, edit, strips, "query")
+    fields = {"value": values[edit.value], "where": _where(edit)}
+    fields["at"] = _side(edit.at, edit, strips, "query")
     if edit.source is not None:
-        return _("{where}: {value} taken from “{sentence}”: {at}", sentence=edit.source, **gaps)
-    return _("{where}: {value} taken from another run: {at}", **gaps)
+        return _("{where}: {value} taken from “{sentence}”: {at}", sentence=edit.source, **fields)
+    return _("{where}: {value} taken from another run: {at}", **fields)
 
 
 def _positions_or_layers(edit: Edit, strips: Strips) -> str:
@@ -112,8 +114,8 @@ def _positions_or_layers(edit: Edit, strips: Strips) -> str:
             return _("{stack}: no positions", stack=stack)
         case SwapPositions():
             strip = strips.get(_strip(edit.stack, strips))
-            gaps = {"a": _tokens([edit.a], strip), "b": _tokens([edit.b], strip)}
-            return _("{stack}: positions swapped: {a} ↔ {b}", stack=stack, **gaps)
+            fields = {"a": _tokens([edit.a], strip), "b": _tokens([edit.b], strip)}
+            return _("{stack}: positions swapped: {a} ↔ {b}", stack=stack, **fields)
         case ShiftPositions():
             return _("{stack}: positions shifted by {by}", stack=stack, by=edit.by)
         case SinusoidalPositions():
@@ -121,7 +123,7 @@ def _positions_or_layers(edit: Edit, strips: Strips) -> str:
         case SkipLayer():
             return _("{stack}: layer {layer} skipped", stack=stack, layer=edit.layer + 1)
         case SkipSublayer():
-            return _("{place} skipped", place=_place(edit.at))
+            return _("{place} skipped", place=_sublayer_name(edit.at))
         case SwapLayers():
             return _("{stack}: layers {a} and {b} swapped", stack=stack, a=edit.a + 1, b=edit.b + 1)
     return str(edit)
@@ -132,20 +134,20 @@ def _where(edit: AtSites) -> str:
     if edit.site and len(edit.head) == 1:
         return labels.site(Site.parse(edit.site), edit.head[0])
     if edit.site:
-        place = labels.site(Site.parse(edit.site))
+        name = labels.site(Site.parse(edit.site))
     elif edit.kind:
-        place = labels.kind("encoder" if edit.stack == "encoder" else "decoder", edit.kind)
-        place = _("Self-attention") if edit.kind == "self" and not edit.stack else place
+        name = labels.kind("encoder" if edit.stack == "encoder" else "decoder", edit.kind)
+        name = _("Self-attention") if edit.kind == "self" and not edit.stack else name
     else:
-        place = labels.stack(edit.stack) if edit.stack else _("Everywhere")
+        name = labels.stack(edit.stack) if edit.stack else _("Everywhere")
     if not edit.head:
-        return place
+        return name
     if len(edit.head) > MOST_NAMED:
-        return _("{place}, heads: {count}", place=place, count=len(edit.head))
-    return _("{place}, heads {heads}", place=place, heads=join_list(str(head + 1) for head in edit.head))
+        return _("{place}, heads: {count}", place=name, count=len(edit.head))
+    return _("{place}, heads {heads}", place=name, heads=join_list(str(head + 1) for head in edit.head))
 
 
-def _place(text: str) -> str:
+def _sublayer_name(text: str) -> str:
     """The name of a sublayer."""
     stack, _pass, layer, kind = text.split(".")
     if kind == "feed_forward":
@@ -207,10 +209,12 @@ def sentence(request: Mapping[str, Any]) -> str:
         request: the run's RunRequest as JSON values: `Trace.request`.
     """
     edits = RunRequest.edits_in(request)
-    heads = [(one.site, head) for one in edits if isinstance(one, Silence) and one.site and one.by == "zeros" for head in one.head]
+    heads = [
+        (edit.site, head) for edit in edits if isinstance(edit, Silence) and edit.site and edit.by == "zeros" for head in edit.head
+    ]
     if not edits:
         return ""
-    if any(not isinstance(one, Silence) or one.by != "zeros" or not (one.site and one.head) for one in edits):
+    if any(not isinstance(edit, Silence) or edit.by != "zeros" or not (edit.site and edit.head) for edit in edits):
         if len(edits) > MOST_HEADS_NAMED:
             return _n("Experiment: {count} edit", "Experiment: {count} edits", len(edits), count=len(edits))
         return _("Experiment: {edits}", edits=join_clauses(map(words, edits)))

@@ -34,13 +34,19 @@ def hidden_positions(edits: Iterable[Edit], strips: Mapping[str, Tokens]) -> tup
         edits: those of its run.
         strips: its tokens.
     """
-    texts, own = strips["source"].texts, [edit for edit in edits if isinstance(edit, Forbid)]
+    texts, forbidden = strips["source"].texts, [edit for edit in edits if isinstance(edit, Forbid)]
 
     def places(token: Token) -> set[int]:
         return {at for at, text in enumerate(texts) if text == token} if isinstance(token, str) else {token}
 
     by_part = [
-        {at for edit in own if hides(edit, strips) and replace(edit, key=()) == part for token in edit.key for at in places(token)}
+        {
+            at
+            for edit in forbidden
+            if hides(edit, strips) and replace(edit, key=()) == part
+            for token in edit.key
+            for at in places(token)
+        }
         for part in hiding((), "target" in strips)
     ]
     return tuple(sorted(at for at in set.intersection(*by_part) if 0 <= at < len(texts)))

@@ -45,10 +45,10 @@ def place(trace: Trace, stage: Stage, head: int) -> str:
     if "." not in stage.place:
         return tokens.stack(stage.place)
     stack, pass_, layer, _kind = stage.place.split(".")
-    gaps = {"stack": tokens.stack(stack), "pass_": int(pass_) + 1, "layer": int(layer) + 1}
+    fields = {"stack": tokens.stack(stack), "pass_": int(pass_) + 1, "layer": int(layer) + 1}
     if any(site.stack == stack and site.pass_ for site in trace.attention):
-        return _("{stack}, feed-forward network, pass {pass_}, layer {layer}", **gaps)
-    return _("{stack}, feed-forward network, layer {layer}", **gaps)
+        return _("{stack}, feed-forward network, pass {pass_}, layer {layer}", **fields)
+    return _("{stack}, feed-forward network, layer {layer}", **fields)
 
 
 def down(trace: Trace, stage: Stage) -> str:
@@ -79,5 +79,5 @@ def axis(name: str) -> str:
 
 def rows(trace: Trace, strip: str, count: int, longest: int | None = tokens.LONGEST) -> list[str]:
     """The labels of the first `count` tokens of a strip; numbers beyond its end."""
-    found = tokens.strip(trace.tokens[strip], longest)[:count]
-    return found + [str(number + 1) for number in range(len(found), count)]
+    texts = tokens.strip(trace.tokens[strip], longest)[:count]
+    return texts + [str(number + 1) for number in range(len(texts), count)]

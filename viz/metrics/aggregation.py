@@ -104,5 +104,5 @@ def without(values: Array, hidden: Array) -> Renormalized:
     left, whole = kept.sum(axis=-1), values.astype(np.float64).sum(axis=-1)  # [query] each
     emptied, counted = (left == 0) & (whole > 0), whole > 0
     shares = 1 - left[counted] / whole[counted]
-    shown = np.divide(kept, left[:, None], out=np.full_like(kept, np.nan), where=left[:, None] > 0)
-    return Renormalized(shown, float(shares.mean()) if len(shares) else np.nan, int(emptied.sum()))
+    remaining = np.divide(kept, left[:, None], out=np.full_like(kept, np.nan), where=left[:, None] > 0)
+    return Renormalized(remaining, float(shares.mean()) if len(shares) else np.nan, int(emptied.sum()))

@@ -72,4 +72,4 @@ def counterparts(first: Tokens, second: Tokens) -> int:
     replaced = sum(not pair.same for pair in words)
     if all(pair.first == pair.second for pair in pairs) and replaced <= MOST_REPLACED * len(words):
         return len(pairs)
-    return next((place for place, pair in enumerate(pairs) if not pair.same), len(pairs))
+    return next((index for index, pair in enumerate(pairs) if not pair.same), len(pairs))

@@ -152,16 +152,16 @@ def catalogue(site: Site, projected: bool = True) -> Mapping[str, Reading]:
         site: the selected one, which decides the formula of rollout.
         projected: whether values are measured after the output projection.
     """
-    own: dict[str, dict[str, Any]] = {"rollout": {"formula": _ROLLOUT["encoder" if site.stack == "encoder" else site.kind]}}
-    own |= {} if projected else {"value": _UNPROJECTED}
-    there = (replace(each, **own.get(each.name, {})) for each in _READINGS)
+    changes: dict[str, dict[str, Any]] = {"rollout": {"formula": _ROLLOUT["encoder" if site.stack == "encoder" else site.kind]}}
+    changes |= {} if projected else {"value": _UNPROJECTED}
+    readings = (replace(reading, **changes.get(reading.name, {})) for reading in _READINGS)
     return {
-        each.name: replace(
-            each,
-            title=translated(each.title),
-            quantity=translated(each.quantity),
-            meaning=translated(each.meaning),
-            caution=translated(each.caution),
+        reading.name: replace(
+            reading,
+            title=translated(reading.title),
+            quantity=translated(reading.quantity),
+            meaning=translated(reading.meaning),
+            caution=translated(reading.caution),
         )
-        for each in there
+        for reading in readings
     }

@@ -50,9 +50,9 @@ def lens(trace: Trace, spec: Mapping[str, Any], tensors: Mapping[str, Array], co
         tensors: the parameters that `output_names` asks for.
         count: candidates for each position.
     """
-    states = {name.removeprefix("decoder."): one for name, one in trace.hidden.items() if name.startswith("decoder.")}
+    states = {name.removeprefix("decoder."): state for name, state in trace.hidden.items() if name.startswith("decoder.")}
     logits = (logits_of(state, spec, tensors) for state in states.values())
-    best = [_best(one, count) for one in logits]
+    best = [_best(row, count) for row in logits]
     return Lens(tuple(states), np.stack([ids for ids, _ in best]), np.stack([p for _, p in best]))
 
 

@@ -16,9 +16,9 @@ FEWEST = 3
 """Fewest pairs that have a rank correlation."""
 
 
-def spearman(one: Array, other: Array) -> float:
+def spearman(first: Array, second: Array) -> float:
     """ρ of two measures of the same things, where both are numbers; NaN if there are too few, or if one of them is constant."""
-    both = pd.DataFrame({"one": np.ravel(one), "other": np.ravel(other)}).replace([np.inf, -np.inf], np.nan).dropna()
+    both = pd.DataFrame({"one": np.ravel(first), "other": np.ravel(second)}).replace([np.inf, -np.inf], np.nan).dropna()
     if len(both) < FEWEST or both.nunique().min() < 2:
         return math.nan
     ranks = both.rank()

@@ -36,24 +36,24 @@ def most_alike(trace: Trace, attention: Attention, head: int, count: int = 5) ->
     Raises:
         UnknownHead: the site has no such head.
     """
-    own, counted = attention.head(head), choosing(attention)[head]
-    found = [
+    weights, counted = attention.head(head), choosing(attention)[head]
+    heads = [
         Likeness(other.site, index, divergence)
         for other in trace.attention.values()
         if _comparable(attention, other)
-        for index, divergence in enumerate(_divergences(own, other, counted))
+        for index, divergence in enumerate(_divergences(weights, other, counted))
         if (other.site, index) != (attention.site, head) and np.isfinite(divergence)
     ]
-    return tuple(sorted(found, key=lambda one: one.divergence)[:count])
+    return tuple(sorted(heads, key=lambda similar: similar.divergence)[:count])
 
 
-def _comparable(one: Attention, other: Attention) -> bool:
-    strips = (one.query_tokens, one.key_tokens) == (other.query_tokens, other.key_tokens)
-    return strips and one.weights.shape[1:] == other.weights.shape[1:]
+def _comparable(first: Attention, second: Attention) -> bool:
+    strips = (first.query_tokens, first.key_tokens) == (second.query_tokens, second.key_tokens)
+    return strips and first.weights.shape[1:] == second.weights.shape[1:]
 
 
-def _divergences(own: Array, other: Attention, counted: Array) -> list[float]:
+def _divergences(weights: Array, other: Attention, counted: Array) -> list[float]:
     """The divergence of [query, key] from each head of a site, NaN where there is no row to compare."""
     choose = np.logical_and(choosing(other), counted)  # [head, query]
-    both = [(own[rows], theirs[rows]) for theirs, rows in zip(other.weights, choose, strict=True)]
+    both = [(weights[rows], theirs[rows]) for theirs, rows in zip(other.weights, choose, strict=True)]
     return [float(divergence(p, q).mean()) if len(p) else float("nan") for p, q in both]

@@ -43,7 +43,7 @@ def spoken_rows(trace: Trace) -> tuple[int, ...]:
 
 
 def _rows(trace: Trace) -> int:
-    return max((own.weights.shape[1] for own in trace.of("decoder", "cross")), default=0)
+    return max((attention.weights.shape[1] for attention in trace.of("decoder", "cross")), default=0)
 
 
 def words(trace: Trace, heads: Sequence[tuple[int, int]], heard: int, step: float, width: int) -> tuple[Word, ...]:
@@ -64,33 +64,33 @@ def words(trace: Trace, heads: Sequence[tuple[int, int]], heard: int, step: floa
     )  # what follows the last word, such as the end token, takes the rest
     chosen = np.stack([np.asarray(crosses[layer].head(head))[[*rows, *after], :heard] for layer, head in heads])
     spans = path_spans(compared(chosen, width))
-    mean = np.mean([np.asarray(own.weights)[:, list(rows), :heard].mean(axis=0) for own in crosses], axis=0)
+    mean = np.mean([np.asarray(attention.weights)[:, list(rows), :heard].mean(axis=0) for attention in crosses], axis=0)
     largest, texts = mean.argmax(axis=-1), trace.tokens["target"].texts
-    found: list[Word] = []
+    words: list[Word] = []
     for places in _grouped([texts[row + 1] for row in rows]):
         first, last = places[0], places[-1]
-        found.append(
+        words.append(
             Word(
-                "".join(texts[rows[place] + 1] for place in places).strip(),
-                tuple(rows[place] for place in places),
+                "".join(texts[rows[index] + 1] for index in places).strip(),
+                tuple(rows[index] for index in places),
                 float(spans[first][0] * step),
                 float(spans[last][1] * step),
                 float(largest[first] * step),
                 float(first * heard / len(rows) * step),
             )
         )
-    return tuple(found)
+    return tuple(words)
 
 
 def _grouped(texts: Sequence[str]) -> list[list[int]]:
     """Indices of the tokens that make a word: a new one begins with a blank, and after a sign that is written without blanks."""
-    found: list[list[int]] = []
-    for place, text in enumerate(texts):
-        before = texts[place - 1] if place else " "
-        if not found or text[:1].isspace() or _is_alone(text) or _is_alone(before):
-            found.append([])
-        found[-1].append(place)
-    return found
+    words: list[list[int]] = []
+    for index, text in enumerate(texts):
+        before = texts[index - 1] if index else " "
+        if not words or text[:1].isspace() or _is_alone(text) or _is_alone(before):
+            words.append([])
+        words[-1].append(index)
+    return words
 
 
 def _is_alone(text: str) -> bool:

@@ -31,17 +31,17 @@ _BOX = st.components.v2.component(
 )
 
 
-def place(info: ModelInfo, view: ViewState) -> Callable[[Trace | None, bool], None]:
+def place_conversation(info: ModelInfo, view: ViewState) -> Callable[[Trace | None, bool], None]:
     """Reserves the conversation's place above the page. Returns what draws it there; nothing if the view is no conversation.
 
     The arguments of what is returned are the run, None if there is none, and whether no reply is to come.
     """
     if not view.chats:
         return lambda trace, over: None
-    there = st.container(key="conversation")
+    box = st.container(key="conversation")
 
     def draw(trace: Trace | None, over: bool) -> None:
-        with there:
+        with box:
             _draw(view, trace, over)
 
     return draw
@@ -58,17 +58,17 @@ def facts_of(view: ViewState, trace: Trace | None) -> ChatFacts | None:
 
 
 def _draw(view: ViewState, trace: Trace | None, over: bool) -> None:
-    found = facts_of(view, trace)
-    reply = "" if found is None else found.reply
+    facts = facts_of(view, trace)
+    reply = "" if facts is None else facts.reply
     st.session_state[_REPLY] = view.chat, view.text, reply
     earlier = turns(view.chat)
     system = next((turn.text for turn in earlier if turn.role == "system"), "")
-    said = [asdict(turn) for turn in (*earlier, Turn("user", view.text or "")) if turn.role != "system"]
+    sentences = [asdict(turn) for turn in (*earlier, Turn("user", view.text or "")) if turn.role != "system"]
     data = {
-        "turns": said,
+        "turns": sentences,
         "system": system,
-        "reply": None if found is None and not over else reply,
-        "raw": found.text + reply if found is not None and view.raw else None,
+        "reply": None if facts is None and not over else reply,
+        "raw": facts.text + reply if facts is not None and view.raw else None,
         "isRaw": bool(view.raw),
         "texts": _texts(),
     }
@@ -100,8 +100,8 @@ def _texts() -> dict[str, str]:
 
 def _take() -> None:
     """Takes what a person did in the component; a browser may send anything."""
-    found = st.session_state[_KEY].get("said")
-    if isinstance(found, Mapping) and (fields := changed(get_view_state()[0], found, _reply(get_view_state()[0]))):
+    report = st.session_state[_KEY].get("said")
+    if isinstance(report, Mapping) and (fields := changed(get_view_state()[0], report, _reply(get_view_state()[0]))):
         update(**fields)
 
 
@@ -119,7 +119,7 @@ def changed(view: ViewState, act: Mapping[str, Any], reply: str) -> dict[str, An
         reply: what the model answered to the newest sentence.
     """
     earlier = turns(view.chat)
-    told = tuple(turn for turn in earlier if turn.role == "system")
+    system = tuple(turn for turn in earlier if turn.role == "system")
     rest = tuple(turn for turn in earlier if turn.role != "system")
     match act:
         case {"raw": bool(raw)}:
@@ -128,9 +128,9 @@ def changed(view: ViewState, act: Mapping[str, Any], reply: str) -> dict[str, An
             new = (Turn("system", text),) if text.strip() else ()
             return {"chat": written_turns((*new, *rest)), **new_sentence()}
         case {"say": str(text), "anew": True} if text.strip():
-            return {"chat": written_turns(told), "text": text, **new_sentence()}
+            return {"chat": written_turns(system), "text": text, **new_sentence()}
         case {"say": str(text), "at": int(at)} if text.strip() and 0 <= at <= len(rest):
-            return {"chat": written_turns((*told, *rest[:at])), "text": text, **new_sentence()}
+            return {"chat": written_turns((*system, *rest[:at])), "text": text, **new_sentence()}
         case {"say": str(text)} if "at" not in act and text.strip() and len(earlier) + 3 < MOST_TURNS:
             answered = (Turn("user", view.text or ""), Turn("assistant", reply)) if reply.strip() else ()
             return {"chat": written_turns((*earlier, *answered)), "text": text, **new_sentence()}

@@ -32,12 +32,12 @@ THUMBNAIL = 56
 _ROUND, _REFUSED = "media:round", "media:refused"
 
 
-def place(info: ModelInfo) -> Callable[[Trace | None, bool], None]:
+def place_media(info: ModelInfo) -> Callable[[Trace | None, bool], None]:
     """Reserves the place above the page. Returns what draws the box there, given the run; None: there is none yet."""
-    there = st.container(horizontal=True, vertical_alignment="center", key="sentence")
+    box = st.container(horizontal=True, vertical_alignment="center", key="sentence")
 
     def draw(trace: Trace | None, _over: bool) -> None:
-        with there:
+        with box:
             if trace is not None:
                 st.html(f'<p class="image-read">{shown_image(trace) if info.reads == "image" else shown_sound(trace)}</p>')
             if not info.recorded:
@@ -56,8 +56,8 @@ def shown_image(trace: Trace) -> str:
         return escape(_("Random numbers instead of an image: {source}", source=name_of(trace)))
     height, width = trace.image.shape[:2]
     spec = trace.model["spec"]["encoder"]["image"]
-    gaps = {"width": width, "height": height, "rows": spec["rows"], "columns": spec["columns"], "side": spec["side"]}
-    read = _("read as {width} × {height} px, patches: {rows} × {columns}, each {side} × {side} px", **gaps)
+    fields = {"width": width, "height": height, "rows": spec["rows"], "columns": spec["columns"], "side": spec["side"]}
+    read = _("read as {width} × {height} px, patches: {rows} × {columns}, each {side} × {side} px", **fields)
     sent = image_facts(trace)
     size = "" if sent is None else _("{width} × {height} px", width=sent.width, height=sent.height)
     sizes = " · ".join(filter(None, (size, read)))
@@ -72,8 +72,8 @@ def shown_sound(trace: Trace) -> str:
         return escape(described(trace))
     bands, frames = trace.spectrogram.shape
     spec = trace.model["spec"]["encoder"]["sound"]
-    gaps = {"seconds": shown_number(frames * int(spec["hop"]) / spec["rate"], ".0f"), "frames": frames, "bands": bands}
-    read = _("read as {seconds} s, frames: {frames:,}, each with frequency bands: {bands}", **gaps)
+    fields = {"seconds": shown_number(frames * int(spec["hop"]) / spec["rate"], ".0f"), "frames": frames, "bands": bands}
+    read = _("read as {seconds} s, frames: {frames:,}, each with frequency bands: {bands}", **fields)
     return f"<span><b>{escape(described(trace))}</b> <small>{escape(read)}</small></span>"
 
 

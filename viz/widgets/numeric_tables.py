@@ -44,16 +44,16 @@ def draw(
     configured |= columns or {}
     for name, width in (widths or {}).items():
         configured[name] |= {"width": width}
-    shown = table.copy(deep=False)
+    printed = table.copy(deep=False)
     for name in table.select_dtypes("bool"):  # Streamlit draws these as boxes to check, as in a form
-        shown[name] = np.where(table[name], "✓", "")
+        printed[name] = np.where(table[name], "✓", "")
     for name in floats:
         if step := configured[name]["type_config"].get("step"):
-            shown[name] = table[name].astype("float64").round(round(-np.log10(step))) + 0.0  # a zero has no minus
+            printed[name] = table[name].astype("float64").round(round(-np.log10(step))) + 0.0  # a zero has no minus
     empty = ""
     if not table.isna().any(axis=None) and (floats == -np.inf).any(axis=None):
-        shown, empty = shown.replace(-np.inf, np.nan), "−∞"
-    st.dataframe(shown, column_config=configured, placeholder=empty, **options)
+        printed, empty = printed.replace(-np.inf, np.nan), "−∞"
+    st.dataframe(printed, column_config=configured, placeholder=empty, **options)
 
 
 def usual(decimals: int) -> int:

@@ -61,27 +61,27 @@ def finding(info: ModelInfo, trace: Trace, engine: Engine) -> Finding | None:
     if code and _is_read_by(info, code):
         code = ""
     reader = _reader(info, code, engine.ask(Models()).models) if code else None
-    gaps = {"language": _name(code), "title": reader.title if reader else "", "own": info.languages.get("source", "")}
+    fields = {"language": _name(code), "title": reader.title if reader else "", "own": info.languages.get("source", "")}
     if share > MOST:
         if reader:
-            return Finding(_("Most of these words are unknown to this model. “{title}” reads {language}.", **gaps), reader)
+            return Finding(_("Most of these words are unknown to this model. “{title}” reads {language}.", **fields), reader)
         if code:
-            return Finding(_("Most of these words are unknown to this model, and no model here reads {language}.", **gaps), None)
+            return Finding(_("Most of these words are unknown to this model, and no model here reads {language}.", **fields), None)
         return Finding(_("Most of these words are unknown to this model."), None)
     if reader is None or not reads_a_language(info):
         return None
-    return Finding(_("This looks like {language}, but this model reads {own}. “{title}” reads {language}.", **gaps), reader)
+    return Finding(_("This looks like {language}, but this model reads {own}. “{title}” reads {language}.", **fields), reader)
 
 
 def remark_on_language(page: Page) -> None:
     """Says it above a page, with a button that opens the model that reads the sentence."""
-    if page.trace.recorded is not None or (found := finding(page.info, page.trace, page.engine)) is None:
+    if page.trace.recorded is not None or (language := finding(page.info, page.trace, page.engine)) is None:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="unfamiliar"):
-        st.markdown(f":material/translate: {labels.markdown(found.sentence)}")
-        if found.reader is not None:
-            asked = another_model() | {"model": found.reader.name, "text": page.view.text}
-            words = labels.markdown(_("Open “{title}”", title=found.reader.title))
+        st.markdown(f":material/translate: {labels.markdown(language.sentence)}")
+        if language.reader is not None:
+            asked = another_model() | {"model": language.reader.name, "text": page.view.text}
+            words = labels.markdown(_("Open “{title}”", title=language.reader.title))
             st.button(words, key="open-reader", on_click=update, kwargs=asked)
 
 
@@ -96,8 +96,8 @@ def _is_read_by(info: ModelInfo, code: str) -> bool:
 
 def _reader(info: ModelInfo, code: str, models: Sequence[ModelInfo]) -> ModelInfo | None:
     """A model that reads a language: one that translates, too, before others."""
-    fitting = [one for one in models if not one.problem and one.name != info.name and _is_read_by(one, code)]
-    return min(fitting, key=lambda one: one.translates != info.translates, default=None)
+    fitting = [model for model in models if not model.problem and model.name != info.name and _is_read_by(model, code)]
+    return min(fitting, key=lambda model: model.translates != info.translates, default=None)
 
 
 def _name(code: str) -> str:

@@ -39,7 +39,7 @@ def watch(card: str, megabytes: int, refuse: Callable[[str, float], None]) -> No
     key = f"file-limit-{card}"
 
     def tell() -> None:
-        found = st.session_state[key].refused
-        refuse(str(found["name"])[:200], float(found["megabytes"]))
+        refused = st.session_state[key].refused
+        refuse(str(refused["name"])[:200], float(refused["megabytes"]))
 
     _WATCH(key=key, data={"card": card, "megabytes": megabytes}, on_refused_change=tell, height="content")

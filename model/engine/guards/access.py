@@ -166,14 +166,14 @@ class AccessLimits:
         """
         if upload and not self.uploads:
             raise NoUploads()
-        most, found = self.uploads if upload else BODY, bytearray()
+        most, body = self.uploads if upload else BODY, bytearray()
         if (length := whole_number(announced[:20], 0, 10**20)) is not None and length > most:
             raise _too_long(length, most)
         async for piece in stream:
-            found += piece
-            if len(found) > most:
-                raise _too_long(len(found), most)
-        return bytes(found)
+            body += piece
+            if len(body) > most:
+                raise _too_long(len(body), most)
+        return bytes(body)
 
     def check_question(self, question: Question[Any]) -> None:
         """Refuses questions that strangers may not ask.
@@ -214,5 +214,5 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _too_long(found: int, most: int) -> TooLarge:
-    return TooLarge(found=ceil(found / 2**20 * 10) / 10, allowed=most / 2**20)
+def _too_long(size: int, most: int) -> TooLarge:
+    return TooLarge(found=ceil(size / 2**20 * 10) / 10, allowed=most / 2**20)

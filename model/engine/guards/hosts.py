@@ -77,8 +77,8 @@ class KnownHosts:
         if parts is None or parts.netloc != host or "@" in host:
             return False
         name = (parts.hostname or "").rstrip(".")
-        own = is_loopback(name) or name in self._names or (self._reachable and _is_address(name))
-        return own or any(_is(name, each) for each in self._more)
+        is_ours = is_loopback(name) or name in self._names or (self._reachable and _is_address(name))
+        return is_ours or any(_is(name, site) for site in self._more)
 
 
 def own_names() -> set[str]:

@@ -101,12 +101,12 @@ class Scheduler:
     def alive(self) -> bool:
         """Whether the compute thread is alive. If not, another one is started, so that the next answer is yes."""
         with self._lock:
-            found = self._compute is not None and self._compute.is_alive() and not self._closed
-            if not found and self._started and not self._closed:
+            alive = self._compute is not None and self._compute.is_alive() and not self._closed
+            if not alive and self._started and not self._closed:
                 _log.error({"event": "the compute thread had ended"})
                 with suppress(Busy):
                     self._ensure_compute_thread()
-        return found
+        return alive
 
     def close(self) -> None:
         """Stops the threads; waiting callers get EngineAway."""
@@ -219,11 +219,11 @@ class Scheduler:
         # The next step of a decode is made here, without the lock: the run's own thread would only call again, once per token.
         outcomes = [_outcome(pending.call, answer) for pending, answer in zip(group, answers, strict=True)]
         with self._lock:
-            for place, (pending, outcome) in enumerate(zip(group, outcomes, strict=True)):
+            for index, (pending, outcome) in enumerate(zip(group, outcomes, strict=True)):
                 if not isinstance(outcome, Call):
                     self._calls.expect(pending.ticket)
                 elif (refusal := self._refusal(pending.ticket)) is not None:
-                    outcomes[place] = refusal
+                    outcomes[index] = refusal
                 else:
                     self._calls.follow(pending, outcome)
         for pending, outcome in zip(group, outcomes, strict=True):

@@ -139,8 +139,8 @@ class Heads:
 
     def weight(self, side: str, head: int) -> Array:
         """[head_dim, model], from the stream to a head's query, key or value as they are compared, but for norms' spreads."""
-        own: Array = getattr(self, side)(head).weight
-        return own * self.norms[side].gain[:, None] if side in self.norms else own
+        weight: Array = getattr(self, side)(head).weight
+        return weight * self.norms[side].gain[:, None] if side in self.norms else weight
 
 
 @dataclass(frozen=True)
@@ -184,9 +184,9 @@ class Stack:
     width: int
     enters: Literal["embedding", "sum"] | None = None
 
-    def index(self, place: str) -> int:
+    def index(self, name: str) -> int:
         """The index of a sublayer."""
-        return next(i for i, sublayer in enumerate(self.sublayers) if sublayer.place == place)
+        return next(i for i, sublayer in enumerate(self.sublayers) if sublayer.place == name)
 
 
 @dataclass(frozen=True)
@@ -209,8 +209,8 @@ class Anatomy:
 def anatomy_of(network: Network) -> Anatomy:
     """The anatomy of one of our networks."""
     modules = dict(network.named_modules())
-    found = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
-    stacks = {name: _stack(name, stack) for name, stack in found.items() if isinstance(stack, Encoder | Decoder | CausalLM)}
+    stacks_of = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
+    stacks = {name: _stack(name, stack) for name, stack in stacks_of.items() if isinstance(stack, Encoder | Decoder | CausalLM)}
     table = modules.get("decoder.embedding.token", modules.get("embedding.token"))
     embedding = table.weight if isinstance(table, nn.Embedding) else None
     output = modules.get("output")
@@ -221,8 +221,8 @@ def anatomy_of(network: Network) -> Anatomy:
 
 def affine_rows(weight: Tensor, bias: Tensor | None, rows: Sequence[int]) -> Affine:
     """Some rows of a linear map, in float64."""
-    own = list(rows)
-    return Affine(float64(weight.detach()[own]), None if bias is None else float64(bias.detach()[own]))
+    indices = list(rows)
+    return Affine(float64(weight.detach()[indices]), None if bias is None else float64(bias.detach()[indices]))
 
 
 def _stack(name: str, stack: Encoder | Decoder | CausalLM) -> Stack:
@@ -309,8 +309,8 @@ def affine(linear: nn.Linear) -> Affine:
 def _of_head(projection: nn.Linear, head: int, heads: int) -> Affine:
     """The rows of a projection that make one head's vectors. A shared one reads the head's own columns of the stream alone."""
     if isinstance(projection, SharedProjection):
-        own = torch.eye(heads, dtype=torch.float64)[head : head + 1]
-        return Affine(np.kron(own.numpy(), float64(projection.weight)))
+        row_of_head = torch.eye(heads, dtype=torch.float64)[head : head + 1]
+        return Affine(np.kron(row_of_head.numpy(), float64(projection.weight)))
     width = projection.weight.shape[0] // heads
     rows = slice(head * width, (head + 1) * width)
     return Affine(float64(projection.weight[rows]), None if projection.bias is None else float64(projection.bias[rows]))

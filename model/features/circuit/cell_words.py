@@ -38,13 +38,13 @@ def cell_words(runner: Runner, trace: Trace, asked: CellWrites) -> CellWords:
     Raises:
         HeadlightError: as `pushes` says.
     """
-    found = pushes(runner.network, trace, asked)
-    order = np.argsort(-found, kind="stable")
-    ids = tuple(id_ for id_ in order[:MOST].tolist() if found[id_] > 0)
-    ids += tuple(id_ for id_ in order[::-1][:MOST].tolist() if found[id_] < 0)
+    changes = pushes(runner.network, trace, asked)
+    order = np.argsort(-changes, kind="stable")
+    ids = tuple(id_ for id_ in order[:MOST].tolist() if changes[id_] > 0)
+    ids += tuple(id_ for id_ in order[::-1][:MOST].tolist() if changes[id_] < 0)
     strip = "target" if "target" in runner.tokenizers else "source"
     texts = Reader(runner.tokenizers, torch.device("cpu")).tokens(strip, ids).texts
-    return CellWords(asked.site, asked.head, asked.query, asked.key, ids, texts, found[list(ids)])
+    return CellWords(asked.site, asked.head, asked.query, asked.key, ids, texts, changes[list(ids)])
 
 
 def pushes(network: AnyNetwork, trace: Trace, asked: CellWrites) -> Array:
@@ -77,15 +77,15 @@ def pushes(network: AnyNetwork, trace: Trace, asked: CellWrites) -> Array:
         assert attention.v is not None
         weight = float(attention.weights[asked.head, asked.query, asked.key])
         moved = weight * attention.v[asked.head, asked.key].astype(np.float64)
-        found = _logits(anatomy.unembedding, replace(term, written=moved[None]).value[0])
-    if not np.isfinite(found).all():
+        logits = _logits(anatomy.unembedding, replace(term, written=moved[None]).value[0])
+    if not np.isfinite(logits).all():
         raise CannotMeasure(reason=phrase("some of its numbers are NaN or infinite"))
-    return np.asarray(found - found.mean())
+    return np.asarray(logits - logits.mean())
 
 
 def _logits(weight: Tensor, state: Array) -> Array:
     """The output layer's weight [vocab, model] times a state [model], in float64."""
     vector = torch.from_numpy(np.ascontiguousarray(state))
     rows = [rows.detach().cpu().double() @ vector for rows in weight.split(ROWS)]
-    found: Array = torch.cat(rows).numpy()
-    return found
+    rotated: Array = torch.cat(rows).numpy()
+    return rotated

@@ -38,11 +38,11 @@ def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count,
         NotTakenApart: the network's maps are not known.
         NotRecorded: the run did not keep what is needed.
     """
-    found = ran(network, trace)
+    anatomy = ran(network, trace)
     _check_row(trace, row)
-    stream = ResidualStream(trace, found.stacks)
-    copies, earlier = _copying(found, stream, trace), cache(lambda place, head: _inner_products(stream, place, head))
-    heads = [Head(str(site), head) for site, own in trace.attention.items() for head in range(own.heads)]
+    stream = ResidualStream(trace, anatomy.stacks)
+    copies, earlier = _copying(anatomy, stream, trace), cache(lambda site, head: _inner_products(stream, site, head))
+    heads = [Head(str(site), head) for site, attention in trace.attention.items() for head in range(attention.heads)]
     rows = list[tuple[_Side, ...]]()
     on_count(0, len(heads))
     with np.errstate(all="ignore"):
@@ -50,10 +50,10 @@ def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count,
             rows.append(_of_head(stream, trace, trace.at(head.site), head.head, earlier, row))
             on_count(done, len(heads))
     parts = tuple(dict.fromkeys(part for row in rows for side in row for part in side.used))
-    places = {part: place for place, part in enumerate(parts)}
+    places = {part: column for column, part in enumerate(parts)}
     used, composition = (np.full((len(SIDES), len(heads), len(parts)), np.nan) for _ in range(2))
-    for row, own in enumerate(rows):
-        for number, side in enumerate(own):
+    for row, sides in enumerate(rows):
+        for number, side in enumerate(sides):
             for part, value in side.used.items():
                 used[number, row, places[part]] = value
             for part, value in side.composed.items():
@@ -110,7 +110,7 @@ def _of_head(
     heads, weighed = maps(), _weighed(trace, attention, head, row if attention.site.stack == _writer(trace) else None)
     output = heads.output.weight[:, head * (width := weighed.context.shape[1]) : (head + 1) * width]  # [model, head_dim]
     factors = {"query": heads.weight("key", head), "key": heads.weight("query", head), "value": output.T}
-    found = list[_Side]()
+    sides = list[_Side]()
     for side in SIDES:
         reading, total = weighed.reading(side, heads.scale, output)
         projection: Affine = getattr(heads, side)(head)
@@ -128,8 +128,8 @@ def _of_head(
             used[Part("projection-bias", str(attention.site), head)] = _sum(heads, side, reading, added, whole)
         values = np.array(list(used.values()))
         off = difference(float(values.sum()), total)
-        found.append(_Side(used, composed, total, off, tolerance(trace, values, total)))
-    return tuple(found)
+        sides.append(_Side(used, composed, total, off, tolerance(trace, values, total)))
+    return tuple(sides)
 
 
 def _sum(heads: Heads, side: Side, reading: Array, vectors: Array, whole: Array) -> float:
@@ -174,7 +174,7 @@ class _Weighed:
 def _weighed(trace: Trace, attention: Attention, head: int, row: int | None) -> _Weighed:
     site = str(attention.site)
     arrays = (attention.q, attention.k, attention.context, attention.weights)
-    query, key, context, weights = (np.asarray(each[head]).astype(np.float64) for each in arrays if each is not None)
+    query, key, context, weights = (np.asarray(array[head]).astype(np.float64) for array in arrays if array is not None)
     allowed = np.asarray(attention.mask)
     counts = allowed.sum(axis=1, keepdims=True)
     choice = counts[:, 0] > 1
@@ -195,10 +195,10 @@ def _weighed(trace: Trace, attention: Attention, head: int, row: int | None) -> 
 # --- From the weights alone ------------------------------------------------------------------------------------------------------
 
 
-def _inner_products(stream: ResidualStream, place: str, head: int) -> tuple[Array, Array]:
+def _inner_products(stream: ResidualStream, site: str, head: int) -> tuple[Array, Array]:
     """Oᵀ O and V Vᵀ, [head_dim, head_dim], of a head's output matrix O [model, head_dim] and value matrix V [head_dim, model]."""
-    stack = stream.stacks[place.partition(".")[0]]
-    heads = stack.sublayers[stack.index(place)].heads
+    stack = stream.stacks[site.partition(".")[0]]
+    heads = stack.sublayers[stack.index(site)].heads
     assert heads is not None
     value = heads().value(head).weight
     output = heads().output.weight[:, head * len(value) : (head + 1) * len(value)]
@@ -229,17 +229,17 @@ def copying_scores(network: AnyNetwork, trace: Trace) -> dict[tuple[str, int], f
         NotTakenApart: the network's maps are not known.
         NotRecorded: the run did not keep what is needed.
     """
-    found = ran(network, trace)
+    anatomy = ran(network, trace)
     with np.errstate(all="ignore"):
-        return _copying(found, ResidualStream(trace, found.stacks), trace)
+        return _copying(anatomy, ResidualStream(trace, anatomy.stacks), trace)
 
 
-def _copying(found: Anatomy, stream: ResidualStream, trace: Trace) -> dict[tuple[str, int], float]:
+def _copying(anatomy: Anatomy, stream: ResidualStream, trace: Trace) -> dict[tuple[str, int], float]:
     """Σ Re λ / Σ |λ| of the matrix [vocab, vocab] from the token that a head reads to the logits, for the decoder's self-attention.
 
     Its eigenvalues other than 0 are those of a matrix [head_dim, head_dim] with the factors in another order.
     """
-    embedding, output = found.embedding, found.unembedding
+    embedding, output = anatomy.embedding, anatomy.unembedding
     if embedding is None or output is None or len(embedding) != len(output) or "decoder" not in stream.stacks:
         return {}
     stack: Stack = stream.stacks["decoder"]
@@ -250,16 +250,16 @@ def _copying(found: Anatomy, stream: ResidualStream, trace: Trace) -> dict[tuple
         if term.columns is not None
     }
     numbers = dict[tuple[str, int], float]()
-    for (place, head), end in written.items():
-        site = trace.at(place).site
+    for (name, head), end in written.items():
+        site = trace.at(name).site
         if site.stack != "decoder" or site.kind != "self":
             continue
-        heads = stack.sublayers[stack.index(place)].heads
+        heads = stack.sublayers[stack.index(name)].heads
         assert heads is not None
         terms = stream.read(site, "value", heads().value(head).weight, np.zeros(1, np.int64))
         begin = next((term.flow.map for term in terms if term.part.kind in ("embedding", "embedded")), None)
         if begin is not None:
             values = np.linalg.eigvals(begin @ shared @ end) if np.isfinite(begin).all() else np.full(1, np.nan)
             size = np.abs(values).sum()
-            numbers[place, head] = float(values.real.sum() / size) if size > 0 else float("nan")
+            numbers[name, head] = float(values.real.sum() / size) if size > 0 else float("nan")
     return numbers

@@ -166,8 +166,8 @@ class CircuitGraph(Arrays):
         """The edges with at least this share, in the order of the run."""
         shares = self.shares
         for side, head, part in np.argwhere(shares >= least).tolist():
-            place = side, head, part
-            numbers = float(self.used[place]), float(shares[place]), float(self.composition[place])
+            cell = side, head, part
+            numbers = float(self.used[cell]), float(shares[cell]), float(self.composition[cell])
             yield Edge(SIDES[side], self.heads[head], self.parts[part], *numbers)
 
     def left_out(self, least: float) -> float:
@@ -230,12 +230,12 @@ class PathEffects(Result):
     @property
     def rank(self) -> float:
         """Rank correlation (Spearman) of effects and estimates over all paths; NaN for fewer than three, or where all are equal."""
-        return spearman(*(each[~np.isnan(self.effects)] for each in (self.effects, self.estimates)))
+        return spearman(*(values[~np.isnan(self.effects)] for values in (self.effects, self.estimates)))
 
     def to_json(self) -> dict[str, Any]:
         """`paths` lists every path with its `effect` and `estimate`, the largest first. NaN becomes null."""
         arrays = ("heads", "effects", "estimates")
-        found = {name: value for name, value in super().to_json().items() if name not in arrays}
+        summary = {name: value for name, value in super().to_json().items() if name not in arrays}
         places = np.argwhere(~np.isnan(self.effects))
         order = np.argsort(-np.abs(self.effects[tuple(places.T)]), kind="stable")
         paths = [
@@ -243,19 +243,19 @@ class PathEffects(Result):
             | {"effect": plain(self.effects[side, head, earlier]), "estimate": plain(self.estimates[side, head, earlier])}
             for side, head, earlier in places[order].tolist()
         ]
-        return found | {"rank": plain(self.rank), "paths": paths}
+        return summary | {"rank": plain(self.rank), "paths": paths}
 
 
-def mean_of(found: Sequence[PathEffects]) -> PathEffects:
+def mean_of(effects: Sequence[PathEffects]) -> PathEffects:
     """The mean of results of several pairs: effects, estimates and logit differences, and of kept paths where all kept as many.
 
     The tokens are those of the first pair.
     """
     averaged = ["effects", "estimates", "clean", "corrupted"]
-    if all(np.array_equal(one.kept, found[0].kept) for one in found):
+    if all(np.array_equal(pair.kept, effects[0].kept) for pair in effects):
         averaged += ["kept_difference", "kept_log_probability"]
-    means = {name: np.mean([getattr(one, name) for one in found], axis=0) for name in averaged}
-    return replace(found[0], **means | {name: float(means[name]) for name in ("clean", "corrupted")})
+    means = {name: np.mean([getattr(pair, name) for pair in effects], axis=0) for name in averaged}
+    return replace(effects[0], **means | {name: float(means[name]) for name in ("clean", "corrupted")})
 
 
 LONGEST_FILE = 2**20
@@ -291,17 +291,17 @@ def read_pairs(data: bytes, name: str) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def spearman(one: Array, other: Array) -> float:
+def spearman(first: Array, second: Array) -> float:
     """The correlation of the ranks of two measures [thing], equal values sharing their mean rank.
 
     NaN where there are fewer than three things, or one measure is constant.
 
     Source: Spearman 1904, "The Proof and Measurement of Association between Two Things".
     """
-    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
+    if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
     ranks = list[Array]()
-    for values in (one, other):
+    for values in (first, second):
         _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
         ranks.append((np.cumsum(counts) - (counts - 1) / 2)[places])
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

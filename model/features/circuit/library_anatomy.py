@@ -39,8 +39,8 @@ class LibraryNorm(Norm):
         """What it divides states [row, model] by: [row, 1]."""
         module: Any = self.module
         epsilon = module.variance_epsilon if hasattr(module, "variance_epsilon") else module.eps
-        found: Array = ((states**2).mean(axis=-1, keepdims=True) + epsilon) ** 0.5
-        return found
+        scale: Array = ((states**2).mean(axis=-1, keepdims=True) + epsilon) ** 0.5
+        return scale
 
 
 def library_anatomy(network: ForeignNetwork) -> Anatomy | None:
@@ -93,21 +93,21 @@ class _Reader:
     def _layer(self, layer: nn.Module, stack: str, index: int) -> Iterator[Sublayer]:
         post = not getattr(self.library.config, "do_layer_norm_before", not self.family.post)
         order: Order = "post" if post else "pre"
-        last, place = self.family.last(stack), f"{stack}.0.{index}"
+        last, prefix = self.family.last(stack), f"{stack}.0.{index}"
         names = self.family.norms if last == 2 else (self.family.norms[0], self.family.norms[-1])  # without cross-attention's
         norms = [layer.get_submodule(name.format(last=last)) for name in names]
         for kind, norm in zip(("self", "cross"), norms[:-1], strict=False):
-            site = Site.parse(f"{place}.{kind}")
+            site = Site.parse(f"{prefix}.{kind}")
             yield Sublayer(str(site), order, "stream", _norm(norm), partial(self._heads, site))
-        yield Sublayer(f"{place}.feed_forward", order, "stream", _norm(norms[-1]), None, place)
+        yield Sublayer(f"{prefix}.feed_forward", order, "stream", _norm(norms[-1]), None, prefix)
 
     def _heads(self, site: Site) -> Heads:
         """The maps of one attention sublayer: kept, or made now."""
-        if (found := self.kept.get(site)) is None:
-            found = self._made(site)
-            if sum(own.output.weight.nbytes for own in (found, *self.kept.values())) <= KEPT_BYTES:
-                self.kept[site] = found
-        return found
+        if (heads := self.kept.get(site)) is None:
+            heads = self._made(site)
+            if sum(kept.output.weight.nbytes for kept in (heads, *self.kept.values())) <= KEPT_BYTES:
+                self.kept[site] = heads
+        return heads
 
     def _made(self, site: Site) -> Heads:
         spec, module = self.network.spec.stacks[site.stack].attention, self.network.places.module(site)
@@ -139,7 +139,7 @@ class _Reader:
         def rotate(vectors: Tensor, start: int) -> Tensor:
             places = torch.arange(start, start + vectors.shape[-2], device=like.device)[None]
             with torch.inference_mode():
-                cos, sin = (each[0].cpu().double() for each in tables(like, places))  # [row, columns that turn]
+                cos, sin = (table[0].cpu().double() for table in tables(like, places))  # [row, columns that turn]
             turning, still = vectors[..., : cos.shape[-1]], vectors[..., cos.shape[-1] :]
             return torch.cat((turning * cos + exchange(turning) * sin, still), dim=-1)
 
@@ -151,8 +151,8 @@ class _Reader:
 
         def added(head: int, query: int, keys: int) -> Array:
             with torch.inference_mode():
-                found: Array = float64(table.compute_bias(1, keys, past_seen_tokens=query)[0, head, 0])
-            return found
+                row: Array = float64(table.compute_bias(1, keys, past_seen_tokens=query)[0, head, 0])
+            return row
 
         return added
 
@@ -183,17 +183,17 @@ class _Map:
 def _projections(module: nn.Module, family: Family, spec: ForeignAttention) -> list[_Map]:
     """The maps to queries, keys and values."""
     linears = [module.get_submodule(name) for name in family.projections]
-    found = [(_weight(linear), getattr(linear, "bias", None)) for linear in linears]
-    if len(found) == 1:
-        weight, bias = found[0]
-        found = [
+    maps = [(_weight(linear), getattr(linear, "bias", None)) for linear in linears]
+    if len(maps) == 1:
+        weight, bias = maps[0]
+        maps = [
             (_third(weight, third, linears[0], spec), None if bias is None else _third(bias, third, linears[0], spec))
             for third in range(3)
         ]
     if family.scale is not None:  # OPT scales its queries
         factor: Any = module.scaling
-        found[0] = (found[0][0] * factor, None if found[0][1] is None else found[0][1] * factor)
-    return [_Map(weight, bias, spec.head_dim) for weight, bias in found]
+        maps[0] = (maps[0][0] * factor, None if maps[0][1] is None else maps[0][1] * factor)
+    return [_Map(weight, bias, spec.head_dim) for weight, bias in maps]
 
 
 def _third(joint: Tensor, third: int, linear: nn.Module, spec: ForeignAttention) -> Tensor:

@@ -34,16 +34,16 @@ def logit_sum(network: AnyNetwork, trace: Trace, asked: Writes) -> LogitSum:
     row, id_ = step.computed[1] - 1, step.chosen.id
     logits = trace.logits[row].astype(np.float64)
     other = _other(asked, logits, id_)
-    found = ran(network, trace)
-    assert found.output is not None
-    read = found.output([id_] if other is None else [id_, other])
+    anatomy = ran(network, trace)
+    assert anatomy.output is not None
+    read = anatomy.output([id_] if other is None else [id_, other])
     direction = read.weight[0] - (read.weight[1] if other is not None else 0)  # [model]
-    stream = ResidualStream(trace, found.stacks)
+    stream = ResidualStream(trace, anatomy.stacks)
     with np.errstate(all="ignore"):
         terms = stream.last(direction[None], np.array([row]))
-        told = [(term.part, float(term.value[0, 0]), *_taken(trace, term)) for term in terms][::-1]
-        parts, values = [part for part, *_rest in told], [value for _part, value, *_rest in told]
-        keys, strips = _by_key([own for *_rest, own, _strip in told]), [strip for *_rest, strip in told]
+        summands = [(term.part, float(term.value[0, 0]), *_taken(trace, term)) for term in terms][::-1]
+        parts, values = [part for part, *_rest in summands], [value for _part, value, *_rest in summands]
+        keys, strips = _by_key([by_key for *_rest, by_key, _strip in summands]), [strip for *_rest, strip in summands]
         if read.bias is not None:
             parts.append(Part("projection-bias", "output"))
             values.append(float(read.bias[0] - (read.bias[1] if other is not None else 0)))
@@ -87,24 +87,24 @@ def _taken(trace: Trace, term: Term) -> tuple[Array, str]:
 
     The context is the weighted sum of the values, unless an edit replaced it: then nothing is said of keys.
     """
-    place, head = term.part.place, term.part.head
+    site, head = term.part.place, term.part.head
     if term.part.kind != "head":
         return np.zeros(0), ""
-    attention = trace.at(place)
+    attention = trace.at(site)
     assert attention.v is not None
     query = int(term.rows[0]) if attention.weights.shape[1] > 1 else 0
     weights = attention.weights[head, query].astype(np.float64)  # [key]
-    own = term.factor[0, 0] * weights * (attention.v[head].astype(np.float64) @ term.map[0])
-    if any(replaces_context(edit, place, head) for edit in RunRequest.edits_in(trace.request)):
-        own = np.full(len(own), np.nan)
-    return own, attention.key_tokens if len(own) else ""
+    contributions = term.factor[0, 0] * weights * (attention.v[head].astype(np.float64) @ term.map[0])
+    if any(replaces_context(edit, site, head) for edit in RunRequest.edits_in(trace.request)):
+        contributions = np.full(len(contributions), np.nan)
+    return contributions, attention.key_tokens if len(contributions) else ""
 
 
 def _by_key(rows: Sequence[Array]) -> Array:
     """Rows of several lengths as one array [part, key]; NaN where a row has no more keys."""
     keys = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
-    for place, own in enumerate(rows):
-        keys[place, : len(own)] = own
+    for number, row in enumerate(rows):
+        keys[number, : len(row)] = row
     return keys
 
 
@@ -112,5 +112,5 @@ def _text(trace: Trace, id_: int | None) -> str:
     """The text of an id where the run has it, else the id."""
     if id_ is None:
         return ""
-    candidates = (each for step in trace.steps for each in (step.chosen, *step.candidates))
-    return next((each.text for each in candidates if each.id == id_), f"#{id_}")
+    candidates = (candidate for step in trace.steps for candidate in (step.chosen, *step.candidates))
+    return next((candidate.text for candidate in candidates if candidate.id == id_), f"#{id_}")

@@ -55,8 +55,8 @@ class Path:
 
 def numbers_of(example: Example, ids: tuple[int, int], token: int, count: int, also: dict[str, Intervention]) -> Tensor:
     """[2, copy], as for `_measured`."""
-    there = sites(example.runner.info.spec)
-    copies = Copies(there, silenced=np.zeros((count, sum(there.values())), bool), apart=True)
+    heads_by_site = sites(example.runner.info.spec)
+    copies = Copies(heads_by_site, silenced=np.zeros((count, sum(heads_by_site.values())), bool), apart=True)
     logits = forced(example, copies, also).logits[:, token].double()  # [copy, vocab]
     return torch.stack([logits[:, ids[0]] - logits[:, ids[1]], logits.log_softmax(dim=-1)[:, ids[0]]])
 
@@ -101,20 +101,20 @@ class Patching:
         Raises:
             CannotMeasure: there are too many.
         """
-        found = list[Path]()
+        paths = list[Path]()
         for to, head in enumerate(self.heads):
             if self._asked.site and head != Head(self._asked.site, self._asked.head):
                 continue
             for side in SIDES:
                 if self._asked.shared and not self._asked.site and side != "query" and head.head % self._group(head):
                     continue  # the first of a group stands for all
-                found += self._to(to, head, side)
-            if len(found) > MOST_PATHS:
+                paths += self._to(to, head, side)
+            if len(paths) > MOST_PATHS:
                 reason = phrase(
                     "there are more than {most:,} paths between its heads; name the head that the paths lead to", most=MOST_PATHS
                 )
                 raise CannotMeasure(reason=reason)
-        return found
+        return paths
 
     def _group(self, head: Head) -> int:
         return self._groups[head.site.partition(".")[0]]
@@ -127,25 +127,25 @@ class Patching:
         assert maps is not None
         heads = maps()
         rows = self._count(attention.query_tokens if side == "query" else attention.key_tokens)
-        places = {each: place for place, each in enumerate(self.heads)}
-        found = list[Path]()
+        places = {head_: index for index, head_ in enumerate(self.heads)}
+        paths = list[Path]()
         terms = self._stream.read(attention.site, side, getattr(heads, side)(head.head).weight, np.arange(rows))
         for term in [*terms][::-1]:
             if term.part.kind != "head":
                 continue
             since = Head(term.part.place, term.part.head)
             before, after = (self._context(trace, since)[:rows] for trace in (self._clean, self._corrupted))
-            map_, factor = (torch.tensor(each, dtype=self._dtype, device=self._example.device) for each in (term.map, term.factor))
+            map_, factor = (torch.tensor(x, dtype=self._dtype, device=self._example.device) for x in (term.map, term.factor))
             path = Path(SIDES.index(side), to, places[since], map_, factor, None if side == "value" else heads.rotation, map_)
             change = torch.tensor(after - before, dtype=self._dtype, device=self._example.device)
-            found.append(replace(path, change=path.carried(change[None])[0]))
-        return found
+            paths.append(replace(path, change=path.carried(change[None])[0]))
+        return paths
 
     def _context(self, trace: Trace, head: Head) -> Array:
         context = trace.at(head.site).context
         assert context is not None
-        found: Array = context[head.head].astype(np.float64)
-        return found
+        vectors: Array = context[head.head].astype(np.float64)
+        return vectors
 
     def _count(self, strip: str) -> int:
         """Positions of a strip in a copy: all of a source, those of a target that are fed."""
@@ -169,22 +169,22 @@ class Patching:
             name, heads = self._of(path)
             by_name.setdefault(name, []).append((row, heads, path.change))
 
-        def added(own: list[tuple[int, list[int], Tensor]]) -> Intervention:
+        def added(changes: list[tuple[int, list[int], Tensor]]) -> Intervention:
             def add(value: Tensor, start: int) -> Tensor:
                 wide = value.expand(len(paths), -1, -1, -1).clone()
-                for row, heads, change in own:
+                for row, heads, change in changes:
                     wide[row, heads] += change
                 return wide
 
             return add
 
-        return {name: added(own) for name, own in by_name.items()}
+        return {name: added(changes) for name, changes in by_name.items()}
 
     def cutting(self, order: Sequence[Path], steps: Sequence[int]) -> dict[str, Intervention]:
         """The interventions that keep the first paths of `order` alone: a copy for each number of them."""
         contexts: dict[str, Tensor] = {}
         cut = torch.tensor(
-            [[place >= kept for kept in steps] for place in range(len(order))], device=self._example.device
+            [[index >= kept for kept in steps] for index in range(len(order))], device=self._example.device
         )  # [path, copy]
         corrupted = {
             site: torch.tensor(
@@ -195,9 +195,9 @@ class Patching:
             for site in dict.fromkeys(head.site for head in self.heads)
         }
         by_name: dict[str, list[tuple[list[int], Path, Tensor]]] = {}
-        for path, own in zip(order, cut, strict=True):
+        for path, is_cut in zip(order, cut, strict=True):
             name, heads = self._of(path)
-            by_name.setdefault(name, []).append((heads, path, own))
+            by_name.setdefault(name, []).append((heads, path, is_cut))
 
         def noted(site: str) -> Intervention:
             def note(value: Tensor, start: int) -> Tensor:
@@ -209,17 +209,17 @@ class Patching:
         def changed(leading: list[tuple[list[int], Path, Tensor]]) -> Intervention:
             def change(value: Tensor, start: int) -> Tensor:
                 wide = value.expand(len(steps), -1, -1, -1).clone()
-                for heads, path, own in leading:
+                for heads, path, is_cut in leading:
                     since = self.heads[path.since]
                     now = contexts[since.site][:, since.head]  # [copy, row, head_dim]
                     carried = path.carried((corrupted[since.site][since.head, : now.shape[1]] - now)[:, : len(path.change)])
-                    wide[:, heads] += torch.where(own[:, None, None], carried, 0)[:, None]
+                    wide[:, heads] += torch.where(is_cut[:, None, None], carried, 0)[:, None]
                 return wide
 
             return change
 
         return {f"attention/{site}/context": noted(site) for site in corrupted} | {
-            name: changed(own) for name, own in by_name.items()
+            name: changed(leading) for name, leading in by_name.items()
         }
 
     def estimated(self, ids: tuple[int, int], paths: Sequence[Path]) -> Array:
@@ -240,10 +240,11 @@ class Patching:
             with torch.inference_mode(False), torch.enable_grad():
                 also = {name: leaf(name) for name, _ in names}
                 difference = numbers_of(self._example, ids, self._asked.token, 1, also)[0, 0]
-                found = dict(zip(leaves, torch.autograd.grad(difference, list(leaves.values()), allow_unused=True), strict=True))
+                slopes = torch.autograd.grad(difference, list(leaves.values()), allow_unused=True)
+                gradients = dict(zip(leaves, slopes, strict=True))
                 numbers = list[Tensor]()
                 for path, (name, heads) in zip(paths, names, strict=True):
-                    slope = found[name]
+                    slope = gradients[name]
                     numbers.append(
                         torch.zeros(()) if slope is None else (slope[0, heads].sum(dim=0) * path.change.clone()).sum().cpu()
                     )

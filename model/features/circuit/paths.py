@@ -94,14 +94,14 @@ def path_effects(
 
     def measured(copies: Sequence[Copied], done: int, changed: Callable[[Sequence[Copied]], dict[str, Intervention]]) -> Array:
         """What each copy gives, [2, copy], batch by batch; `done` copies came before."""
-        found = [np.zeros((2, 0))]
+        results = [np.zeros((2, 0))]
         left = copies
         while left:
             count = scorer.pace.whole(size)
-            own, left = left[:count], left[count:]
-            found.append(both_numbers(len(own), changed(own)))
+            batch, left = left[:count], left[count:]
+            results.append(both_numbers(len(batch), changed(batch)))
             on_count(done + len(copies) - len(left), of)
-        return np.concatenate(found, axis=1)
+        return np.concatenate(results, axis=1)
 
     effects = np.full((len(SIDES), len(wanted.heads), len(wanted.heads)), np.nan)
     estimates = effects.copy()
@@ -113,7 +113,7 @@ def path_effects(
         effects[path.side, path.to, path.since] = effect
         estimates[path.side, path.to, path.since] = estimate
     order = sorted(everything, key=lambda path: -abs(effects[path.side, path.to, path.since]))
-    kept = measured(steps, len(paths), lambda own: wanted.cutting(order, own))
+    kept = measured(steps, len(paths), lambda some_steps: wanted.cutting(order, some_steps))
     for array in (effects, estimates):
         wanted.spread(array)
     return PathEffects(
@@ -147,7 +147,7 @@ def _patching(
     fed = example.strips[example.written].ids[: example.fed.shape[1]]  # the last one is predicted, and there may be no more room
     request = replace(request, source=fed) if example.source is None else replace(request, target=fed)
     clean_run, corrupted_run = (
-        run(replace(own, keep=KEEP, begin=(), decoding=Decoding(max_length=0))) for own in (request, corrupted)
+        run(replace(side, keep=KEEP, begin=(), decoding=Decoding(max_length=0))) for side in (request, corrupted)
     )
     return Patching(asked, scorer, (clean_run, corrupted_run))
 

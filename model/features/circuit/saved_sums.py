@@ -38,14 +38,14 @@ def cell_to_save(attention: Attention, head: int, query: int = -1, key: int = -1
 
 def sums_to_save(asked: Iterable[Why | Writes], answer: Answer) -> dict[str, dict[str, Any]]:
     """The answers as JSON values by name, without those that are not known or do not fit into MOST_BYTES."""
-    found, left = dict[str, dict[str, Any]](), MOST_BYTES
+    sums, left = dict[str, dict[str, Any]](), MOST_BYTES
     for question in asked:
         with suppress(HeadlightError):
-            own = answer(question).to_json()
-            if (size := len(json.dumps(own, ensure_ascii=False).encode())) <= left:
-                found["why" if isinstance(question, Why) else "writes"] = own
+            entry = answer(question).to_json()
+            if (size := len(json.dumps(entry, ensure_ascii=False).encode())) <= left:
+                sums["why" if isinstance(question, Why) else "writes"] = entry
                 left -= size
-    return found
+    return sums
 
 
 def saved_sum(trace: Trace, question: Why | Writes) -> ScoreSum | LogitSum | None:
@@ -60,8 +60,8 @@ def saved_sum(trace: Trace, question: Why | Writes) -> ScoreSum | LogitSum | Non
     if logit is None or logit.token != question.token or question.token >= len(trace.steps):
         return None
     step = trace.steps[question.token]
-    others = sorted(step.candidates, key=lambda one: -one.log_probability)
-    runner_up = next((one.id for one in others if one.id != step.chosen.id), None)
+    others = sorted(step.candidates, key=lambda candidate: -candidate.log_probability)
+    runner_up = next((candidate.id for candidate in others if candidate.id != step.chosen.id), None)
     return logit if logit.minus == (runner_up if question.minus == "runner-up" else question.minus) else None
 
 
@@ -71,22 +71,22 @@ def check(trace: Trace) -> None:
     Raises:
         WireError: one of them is none.
     """
-    for name, found in trace.sums.items():
+    for name, entry in trace.sums.items():
         if name not in ("why", "writes"):
             raise WireError(detail=f"sums: {name!r}")
-        score_of(found) if name == "why" else logit_of(found)
+        score_of(entry) if name == "why" else logit_of(entry)
 
 
-def score_of(found: Mapping[str, Any]) -> ScoreSum:
+def score_of(entry: Mapping[str, Any]) -> ScoreSum:
     """The sum of a score in JSON values, as `ScoreSum.to_json` gives them.
 
     Raises:
         WireError: they are none.
     """
-    return _read(ScoreSum, found, lambda: {"matrix": _array(found["matrix"], len(found["parts_query"]), len(found["parts_key"]))})
+    return _read(ScoreSum, entry, lambda: {"matrix": _array(entry["matrix"], len(entry["parts_query"]), len(entry["parts_key"]))})
 
 
-def logit_of(found: Mapping[str, Any]) -> LogitSum:
+def logit_of(entry: Mapping[str, Any]) -> LogitSum:
     """The sum of a logit in JSON values, as `LogitSum.to_json` gives them.
 
     Raises:
@@ -94,7 +94,7 @@ def logit_of(found: Mapping[str, Any]) -> LogitSum:
     """
 
     def of_parts() -> dict[str, Any]:
-        parts = found["parts"]
+        parts = entry["parts"]
         rows = [part.get("keys", []) for part in parts]
         width = max(map(len, rows), default=0)
         keys = [[*row, *[None] * (width - len(row))] for row in rows]
@@ -105,20 +105,20 @@ def logit_of(found: Mapping[str, Any]) -> LogitSum:
             "strips": strips,
         }
 
-    return _read(LogitSum, found, of_parts)
+    return _read(LogitSum, entry, of_parts)
 
 
 Kind = TypeVar("Kind", bound=Arrays)
 
 
-def _read(kind: type[Kind], found: Mapping[str, Any], others: Callable[[], dict[str, Any]]) -> Kind:
+def _read(kind: type[Kind], entry: Mapping[str, Any], others: Callable[[], dict[str, Any]]) -> Kind:
     """A sum of JSON values: `others` makes the fields that are no plain values or lists of parts."""
     try:
         made, hints = others(), get_type_hints(kind)
         for name in (field.name for field in fields(kind) if field.name not in made):
-            value, hint = found[name], hints[name]
+            value, hint = entry[name], hints[name]
             if hint == tuple[Part, ...]:
-                value = [{own: part[own] for own in ("kind", "place", "head")} for part in value]
+                value = [{field_name: part[field_name] for field_name in ("kind", "place", "head")} for part in value]
             made[name] = (np.nan if hint is float else None) if value is None else read(hint, value, name)
         return kind(**made)
     except (BadSetting, KeyError, AttributeError, TypeError, ValueError, RecursionError) as error:

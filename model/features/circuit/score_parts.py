@@ -163,10 +163,10 @@ def _recorded(attention: Attention, asked: Why, scale: float, added: Array) -> t
     """
     assert attention.q is not None
     assert attention.k is not None
-    own = None if attention.scores is None else attention.scores[asked.head, asked.query].astype(np.float64)
+    recorded = None if attention.scores is None else attention.scores[asked.head, asked.query].astype(np.float64)
     products = attention.k[asked.head].astype(np.float64) @ attention.q[asked.head, asked.query].astype(np.float64) * scale + added
-    scores = products if own is None else np.where(np.isnan(own) & ~attention.mask[asked.query], products, own)
-    scored = own is None or not (np.isnan(own[asked.key]) and not attention.mask[asked.query, asked.key])
+    scores = products if recorded is None else np.where(np.isnan(recorded) & ~attention.mask[asked.query], products, recorded)
+    scored = recorded is None or not (np.isnan(recorded[asked.key]) and not attention.mask[asked.query, asked.key])
     return _apart(scores, attention, asked), scored
 
 
@@ -192,9 +192,9 @@ def _closed(trace: Trace, attention: Attention, asked: Why) -> Closed:
     return "edit" if any(isinstance(edit, Forbid | Allow) and edit.at_site(asked.site) for edit in edits) else "mask"
 
 
-def difference(found: float, recorded: float) -> float:
+def difference(computed: float, recorded: float) -> float:
     """How far a sum is from what the run recorded, relative where that is above 1."""
-    return abs(found - recorded) / max(1.0, abs(recorded))
+    return abs(computed - recorded) / max(1.0, abs(recorded))
 
 
 def tolerance(trace: Trace, parts: Array, recorded: float) -> float:

@@ -85,8 +85,8 @@ class Term:
         """[out, width], from what was written to what is read."""
         if self.joined is None:
             return self.flow.map
-        whole, own = self.joined
-        return whole()[:, own]
+        whole, columns = self.joined
+        return whole()[:, columns]
 
     @property
     def value(self) -> Array:
@@ -175,24 +175,24 @@ class ResidualStream:
 
     def _written(self, sublayer: Sublayer, flow: Flow) -> Iterator[Term]:
         """What a sublayer wrote: a feed-forward network its output, attention a term for each head, and the bias of its output."""
-        place = sublayer.place
+        name = sublayer.place
         if sublayer.heads is None:
-            yield _term(Part("feed-forward", place), flow, self._array(f"stages/{place}/output"))
+            yield _term(Part("feed-forward", name), flow, self._array(f"stages/{name}/output"))
             return
-        output, attention = sublayer.heads().output, self._trace.at(place)
-        contexts = self._kept(attention.context, f"attention/{place}/context")  # [head, query, head_dim]
+        output, attention = sublayer.heads().output, self._trace.at(name)
+        contexts = self._kept(attention.context, f"attention/{name}/context")  # [head, query, head_dim]
         width = contexts.shape[-1]
         columns = [slice(head * width, (head + 1) * width) for head in range(len(contexts))]
-        maps, joined = [output.weight[:, own] for own in columns], cache(lambda: np.asarray(flow.map @ output.weight))
-        if any(replaces_output(edit, place) for edit in self._edits):
+        maps, joined = [output.weight[:, of_head] for of_head in columns], cache(lambda: np.asarray(flow.map @ output.weight))
+        if any(replaces_output(edit, name) for edit in self._edits):
             whole = sum((context @ map_.T for context, map_ in zip(contexts, maps, strict=True)), np.zeros(1))
             whole = whole if output.bias is None else whole + output.bias
-            yield from self._edited(place, flow, self._kept(attention.output, f"attention/{place}/output"), whole)
+            yield from self._edited(name, flow, self._kept(attention.output, f"attention/{name}/output"), whole)
         if output.bias is not None:
-            yield _term(Part("output-bias", place), flow, np.broadcast_to(output.bias, (contexts.shape[1], len(output.bias))))
+            yield _term(Part("output-bias", name), flow, np.broadcast_to(output.bias, (contexts.shape[1], len(output.bias))))
         for head in reversed(range(len(contexts))):
-            own = _rows(contexts[head], flow.rows)
-            yield Term(Part("head", place, head), flow, own, maps[head], (joined, columns[head]))
+            context_rows = _rows(contexts[head], flow.rows)
+            yield Term(Part("head", name, head), flow, context_rows, maps[head], (joined, columns[head]))
 
     def _entered(self, stack: str, flow: Flow) -> Iterator[Term]:
         """What entered the first layer."""
@@ -229,29 +229,29 @@ class ResidualStream:
     def _summed(self, stack: Stack, index: int) -> Array:
         """What a sublayer was given plus what it made of it, [position, model]: recorded or, where the transformers library ran
         the network and does not expose it, added up from what was recorded."""
-        place, heads = stack.sublayers[index].place, stack.sublayers[index].heads
-        if (found := self._trace.stages.get(f"{place}/residual")) is not None:
-            return found.astype(np.float64)
+        name, heads = stack.sublayers[index].place, stack.sublayers[index].heads
+        if (residual := self._trace.stages.get(f"{name}/residual")) is not None:
+            return residual.astype(np.float64)
         if heads is None:
-            return self._before(stack, index) + self._array(f"stages/{place}/output")
-        return self._before(stack, index) + self._kept(self._trace.at(place).output, f"attention/{place}/output")
+            return self._before(stack, index) + self._array(f"stages/{name}/output")
+        return self._before(stack, index) + self._kept(self._trace.at(name).output, f"attention/{name}/output")
 
     def _array(self, name: str) -> Array:
         """A recorded array by its name in a trace file, in float64."""
         group, _, rest = name.partition("/")
-        found: Mapping[str, Any] = getattr(self._trace, group)
-        return self._kept(found.get(rest), name)
+        arrays: Mapping[str, Any] = getattr(self._trace, group)
+        return self._kept(arrays.get(rest), name)
 
     def _kept(self, array: Array | None, name: str) -> Array:
         if array is None:
             raise NotRecorded(asked=name, reason=self._trace.missing.get(name.partition("/")[0], "—"))
         return array.astype(np.float64)
 
-    def _edited(self, place: str, flow: Flow, found: Array, computed: Array) -> list[Term]:
+    def _edited(self, name: str, flow: Flow, recorded: Array, computed: Array) -> list[Term]:
         """What an edit put in place of what was computed, where it is more than rounding."""
-        rest = found - computed
+        rest = recorded - computed
         rounding = 4 * ROUNDOFF[str(self._trace.model["dtype"])] * np.abs(computed).max(initial=0.0)
-        return [_term(Part("edit", place), flow, rest)] if not (np.abs(rest) <= rounding).all() else []
+        return [_term(Part("edit", name), flow, rest)] if not (np.abs(rest) <= rounding).all() else []
 
     def _rows_of_source(self, rows: Array) -> Array:
         """The source position of each row of a `MemoryLayer`: rows stand for source positions, of which a step kept the last."""
@@ -267,7 +267,7 @@ def _term(part: Part, flow: Flow, written: Array) -> Term:
     return Term(part, flow, _rows(written, flow.rows))
 
 
-def _bias(norm: Norm, place: str, flow: Flow) -> list[Term]:
+def _bias(norm: Norm, name: str, flow: Flow) -> list[Term]:
     """What the bias of a norm adds: nothing where it has none."""
     bias = norm.bias
-    return [] if bias is None else [_term(Part("norm-bias", place), flow, bias[None])]
+    return [] if bias is None else [_term(Part("norm-bias", name), flow, bias[None])]

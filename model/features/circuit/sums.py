@@ -137,13 +137,13 @@ class ScoreSum(Arrays):
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values; parts have their `text` and the `sum` of their row or column. NaN becomes null."""
-        found = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        summary = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
         sides = {"parts_query": self.matrix.sum(axis=1), "parts_key": self.matrix.sum(axis=0)}
         for name, sums in sides.items():
-            found[name] = [
-                vars(part) | {"text": str(part), "sum": plain(own)} for part, own in zip(getattr(self, name), sums, strict=True)
+            summary[name] = [
+                vars(part) | {"text": str(part), "sum": plain(total)} for part, total in zip(getattr(self, name), sums, strict=True)
             ]
-        return found | {"agrees": self.agrees}
+        return summary | {"agrees": self.agrees}
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,14 +191,14 @@ class LogitSum(Arrays):
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values; each part with its `text`, its `value` and, of a head, its `keys`. NaN becomes null."""
         of_parts = ("parts", "values", "keys", "strips")
-        found = {field.name: plain(getattr(self, field.name)) for field in fields(self) if field.name not in of_parts}
-        found["parts"] = [
+        summary = {field.name: plain(getattr(self, field.name)) for field in fields(self) if field.name not in of_parts}
+        summary["parts"] = [
             vars(part)
             | {"text": str(part), "value": plain(value)}
             | ({"strip": strip, "keys": plain(keys[: _last(keys) + 1])} if strip else {})
             for part, value, keys, strip in zip(self.parts, self.values, self.keys, self.strips, strict=True)
         ]
-        return found | {"agrees": self.agrees}
+        return summary | {"agrees": self.agrees}
 
 
 @dataclass(frozen=True, eq=False)

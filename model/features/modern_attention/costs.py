@@ -54,8 +54,8 @@ class LayerSizes:
                 token reaches; `heads`: as if each query head had its own keys and values.
         """
         both = self.key_width + self.value_width
-        each = self.heads * both if way == "heads" else self.latent or self.key_heads * both
-        return each * (min(tokens, self.window - 1) if way == "window" and self.window else tokens)
+        numbers = self.heads * both if way == "heads" else self.latent or self.key_heads * both
+        return numbers * (min(tokens, self.window - 1) if way == "window" and self.window else tokens)
 
     def products(self, new: int, keys: int) -> int:
         """Operations of scores and weighted values, every cell computed, as the maps show them."""
@@ -90,7 +90,7 @@ class Sizes:
 
     def kept(self, tokens: int, source: int = 0, way: Way = "model") -> int:
         """Numbers that are kept after so many tokens: those of every layer, and the keys and values of the source."""
-        return sum(own.kept(tokens, way) for own in self.layers) + sum(own.kept(source, way) for own in self.cross)
+        return sum(sizes.kept(tokens, way) for sizes in self.layers) + sum(sizes.kept(source, way) for sizes in self.cross)
 
     def operations(self, new: int, keys: int, source: int = 0, source_again: bool = True) -> int:
         """Operations of one pass: `new` tokens are read, the newest of `keys` tokens.
@@ -99,11 +99,10 @@ class Sizes:
             source: tokens of the source.
             source_again: whether keys and values of the source are computed in this pass.
         """
-        found = (
-            2 * new * (self.maps + self.output) + 2 * keys * self.latent_maps + sum(own.products(new, keys) for own in self.layers)
-        )
-        found += sum(own.products(new, source) for own in self.cross)
-        return found + (2 * source * self.source_maps if source_again else 0)
+        operations = 2 * new * (self.maps + self.output) + 2 * keys * self.latent_maps
+        operations += sum(sizes.products(new, keys) for sizes in self.layers)
+        operations += sum(sizes.products(new, source) for sizes in self.cross)
+        return operations + (2 * source * self.source_maps if source_again else 0)
 
     def decode(self, lengths: list[int], source: int = 0) -> tuple[list[int], list[int]]:
         """Operations of each pass of a decode, with a cache and without.

@@ -49,11 +49,11 @@ def sizes_of(network: AnyNetwork) -> Sizes:
     crossed = isinstance(network, EncoderDecoder)
     if any(crossed and not isinstance(layer, CrossAttentionLayer) for layer in modules):
         raise CannotMeasure(reason=NO_DECODER)  # a layer in which the encoder's output attends to itself
-    crosses = [own[1] for own in attentions] if crossed else []
-    source_maps = sum(_numbers(part) for own in crosses for part in (own.key, own.value))
+    crosses = [attention[1] for attention in attentions] if crossed else []
+    source_maps = sum(_numbers(part) for attention in crosses for part in (attention.key, attention.value))
     maps = sum(_numbers(part) for layer in modules for part in layer.modules()) - source_maps
     output = network.output.weight.numel() if isinstance(network.output, Output) else 0
-    layers, cross = (tuple(map(_layer, own)) * passes for own in ([own[0] for own in attentions], crosses))
+    layers, cross = (tuple(map(_layer, of)) * passes for of in ([attention[0] for attention in attentions], crosses))
     return Sizes(layers, passes * maps, output, cross, passes * source_maps)
 
 
@@ -80,13 +80,14 @@ def _of_library(network: ForeignWriter) -> Sizes:
     for part in library.parameters():  # the matrices of experts lie in one tensor [expert, row, column]
         if part.dim() == 3:
             maps += part.numel() // len(part) * min(len(part), _setting(config, "num_experts_per_tok") or len(part))
-    own, latent = stack.attention, 0
+    attention, latent = stack.attention, 0
     if rank := _setting(config, "kv_lora_rank"):
         latent = rank + _setting(config, "qk_rope_head_dim")
-    value = _setting(config, "v_head_dim") if latent else own.head_dim
+    value = _setting(config, "v_head_dim") if latent else attention.head_dim
     again = sum(part.get_parameter("kv_b_proj.weight").numel() for part in network.places.sites) if latent else 0
     windows = [_window(config, index) for index in range(stack.layers)]
-    layers = tuple(LayerSizes(own.heads, own.key_heads, own.head_dim, value, window, latent) for window in windows)
+    sizes = attention.heads, attention.key_heads, attention.head_dim
+    layers = tuple(LayerSizes(*sizes, value, window, latent) for window in windows)
     return Sizes(layers, maps - again, output.weight.numel(), latent_maps=again)
 
 
@@ -128,15 +129,15 @@ def without_cache(trace: Trace, runner: Runner, device: torch.device, ask: Ask =
         read, lengths = _reader(runner, request, trace, device, ask), passes_of(trace)
         read(lengths[-1], 0, Run())  # what is allocated at first is not measured
         cache, times, weights, logits = runner.network.new_cache(), np.zeros((2, len(lengths))), 0.0, 0.0
-        for place, (before, now) in enumerate(pairwise((0, *lengths))):
+        for number, (before, now) in enumerate(pairwise((0, *lengths))):
             maps: tuple[dict[str, Tensor], dict[str, Tensor]] = {}, {}
-            one, times[0, place] = read(now, before, Run(record=maps[0].__setitem__, cache=cache))
-            other, times[1, place] = read(now, 0, Run(record=maps[1].__setitem__))
-            logits = max(logits, float((one[-1] - other[-1]).abs().max()))
+            cached, times[0, number] = read(now, before, Run(record=maps[0].__setitem__, cache=cache))
+            whole, times[1, number] = read(now, 0, Run(record=maps[1].__setitem__))
+            logits = max(logits, float((cached[-1] - whole[-1]).abs().max()))
             for name in (name for name in maps[0] if name.endswith("/weights") and "/decoder." in name):
                 rows = maps[1][name][0, :, before:]  # [head, query, key]
                 weights = max(weights, float((maps[0][name][0] - rows).abs().max()))
-            count(place + 1, len(lengths))
+            count(number + 1, len(lengths))
     return CacheRun(np.array(lengths), times[0], times[1], weights, logits)
 
 
@@ -187,13 +188,13 @@ def times_of(network: AnyNetwork, device: torch.device, ask: Ask = alone) -> Tim
         device: of the network.
         ask: has a measurement computed where networks are.
     """
-    one, rows, tokens = sizes_of(network).layers[0], list[tuple[float, ...]](), 256
+    sizes, rows, tokens = sizes_of(network).layers[0], list[tuple[float, ...]](), 256
     ways: tuple[Callable[[Tensor, Tensor, Tensor], Tensor], ...] = (_written, _fused, _linear)
     while not rows or (4 * float(np.nanmax(rows[-1][1:])) <= LIMIT_MS and tokens <= MOST_TOKENS):
         generator = torch.Generator().manual_seed(tokens)
-        widths = (one.key_width, one.key_width, one.value_width)
-        q, k, v = (torch.randn(1, one.heads, tokens, width, generator=generator).to(device, network.dtype) for width in widths)
-        small = one.heads * tokens**2 * q.element_size() <= MOST_WRITTEN
+        widths = (sizes.key_width, sizes.key_width, sizes.value_width)
+        q, k, v = (torch.randn(1, sizes.heads, tokens, width, generator=generator).to(device, network.dtype) for width in widths)
+        small = sizes.heads * tokens**2 * q.element_size() <= MOST_WRITTEN
         took = [_timed(way, q, k, v, ask, network) if way is not _written or small else math.nan for way in ways]
         rows.append((tokens, *took))
         tokens *= 2
@@ -238,7 +239,7 @@ def _linear(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     parts = [part.unflatten(2, (-1, BLOCK)) for part in (q, k, v)]  # [batch, head, block, position, width]
     sums = parts[1].mT @ parts[2]  # [batch, head, block, width, width of v]
     before = sums.cumsum(dim=2) - sums
-    found = parts[0] @ before + (parts[0] @ parts[1].mT).tril() @ parts[2]
-    found = found.flatten(2, 3)
-    divided: Tensor = found[..., :-1] / found[..., -1:]
+    sums_ = parts[0] @ before + (parts[0] @ parts[1].mT).tril() @ parts[2]
+    sums_ = sums_.flatten(2, 3)
+    divided: Tensor = sums_[..., :-1] / sums_[..., -1:]
     return divided

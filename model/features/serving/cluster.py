@@ -137,8 +137,8 @@ def run_cluster(host: str, port: int, replicas: str) -> None:
     built = app({"replicas": replicas})
     ended = threading.Event()
     ray.init(address="local", include_dashboard=False)
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: ended.set())
+    for signal_ in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_, lambda *_: ended.set())
     try:
         serve.start(http_options=HTTPOptions(host=host, port=port, keep_alive_timeout_s=KEEP_ALIVE))
         serve.run(built)

@@ -31,8 +31,8 @@ class ClusterUploads:
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """A file uploaded to any replica; None: not found, or the process did not answer."""
-        found: tuple[bytes, str] | None = self._ask("get", key)
-        return found
+        answer: tuple[bytes, str] | None = self._ask("get", key)
+        return answer
 
     def _ask(self, what: str, *given: object) -> Any:
         try:

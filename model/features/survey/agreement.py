@@ -43,16 +43,16 @@ class Compared:
 
     def __add__(self, other: "Compared") -> "Compared":
         """The sums over the texts of both."""
-        return Compared(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+        return Compared(*(getattr(self, counter.name) + getattr(other, counter.name) for counter in fields(self)))
 
     def arrays(self) -> dict[str, Array]:
         """The arrays by name."""
-        return {each.name: np.asarray(getattr(self, each.name)) for each in fields(self)}
+        return {counter.name: np.asarray(getattr(self, counter.name)) for counter in fields(self)}
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> "Compared":
         """The sums in arrays by name."""
-        return cls(*(arrays[each.name] for each in fields(cls)))
+        return cls(*(arrays[counter.name] for counter in fields(cls)))
 
     @property
     def mean_divergence(self) -> Array:

@@ -27,17 +27,17 @@ from model.trace.types import Array
 AT_ONCE = 8
 """Texts of one question that run at the same time, so that their calls can be batched."""
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
-def of_each(texts: Sequence[Text], resources: Resources, one: Callable[[int, Text], Found]) -> list[Found]:
-    """What `one` finds in each text, given its number, too; some texts run at the same time."""
-    found = list[Found]()
+def of_each(texts: Sequence[Text], resources: Resources, answer_of: Callable[[int, Text], Answer]) -> list[Answer]:
+    """What `answer_of` makes of each text, given its number, too; some texts run at the same time."""
+    answers = list[Answer]()
     with ThreadPoolExecutor(AT_ONCE) as threads:  # a thread waits while the network computes
-        for each in threads.map(one, range(len(texts)), texts):
-            found.append(each)
-            resources.on_count(len(found), len(texts))
-    return found
+        for answer in threads.map(answer_of, range(len(texts)), texts):
+            answers.append(answer)
+            resources.on_count(len(answers), len(texts))
+    return answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +74,12 @@ def answer(question: MeasureTexts, runner: Runner, resources: Resources) -> Meas
     if question.variant == "repeated":
         spec, numbers = to_json(runner.info.spec), range(question.first, question.first + len(question.texts))
         question = replace(question, texts=tuple(repetition(number, spec) for number in numbers))
-    found = of_each(question.texts, resources, lambda number, text: _one(question, network, resources, number, text))
-    own = _gathered(runner.fingerprint, found)
-    good = [text for number, text in enumerate(question.texts) if number not in own.problems]
+    answers = of_each(question.texts, resources, lambda number, text: _one(question, network, resources, number, text))
+    measured = _gathered(runner.fingerprint, answers)
+    good = [text for number, text in enumerate(question.texts) if number not in measured.problems]
     if question.variant == "compared" and question.first == 0 and good:
-        return replace(own, copying=_copying(question, good[0], runner, resources, own.sites))
-    return own
+        return replace(measured, copying=_copying(question, good[0], runner, resources, measured.sites))
+    return measured
 
 
 def _copying(question: MeasureTexts, text: Text, runner: Runner, resources: Resources, sites: Mapping[str, int]) -> Array:
@@ -105,28 +105,28 @@ def _one(question: MeasureTexts, runner: Runner, resources: Resources, number: i
         return CannotSurvey(reason=phrase("the model knows none of its tokens"))
     if not trace.is_finite:
         return CannotSurvey(reason=phrase("the network computed numbers that are not finite"))
-    sites = {str(site): own.heads for site, own in trace.attention.items()}
+    sites = {str(site): attention.heads for site, attention in trace.attention.items()}
     tokens = sum(map(len, trace.tokens.values()))
     if question.variant == "compared":
         return _Measured(sites, tokens, no_values(1, sum(sites.values()))[0], {}, compared(trace))
     shuffled = question.first + number if question.variant == "shuffled" else None
-    there = {str(site): own.context for site, own in trace.attention.items() if own.context is not None}
-    contexts = {site: own.mean(axis=1, dtype=np.float64) for site, own in there.items()}
+    recorded = {str(site): attention.context for site, attention in trace.attention.items() if attention.context is not None}
+    contexts = {site: attention.mean(axis=1, dtype=np.float64) for site, attention in recorded.items()}
     relations = relations_of(trace, text.source, text.tree) if question.variant == "as it is" else None
     return _Measured(sites, tokens, measured(trace, shuffled, text.gold), contexts, relations=relations)
 
 
-def _gathered(fingerprint: str, found: Sequence[_Measured | HeadlightError]) -> MeasuredTexts:
+def _gathered(fingerprint: str, answers: Sequence[_Measured | HeadlightError]) -> MeasuredTexts:
     """The answer about all texts."""
-    sites = next((each.sites for each in found if isinstance(each, _Measured)), {})
-    values, tokens = no_values(len(found), sum(sites.values())), np.zeros(len(found), np.int64)
-    problems = {number: each.to_json() for number, each in enumerate(found) if isinstance(each, HeadlightError)}
-    for number, each in enumerate(found):
-        if isinstance(each, _Measured):
-            values[number], tokens[number] = each.values, each.tokens
-    good = [each for each in found if isinstance(each, _Measured)]
-    contexts = {site: np.sum([each.contexts[site] for each in good], axis=0) for site in (good[0].contexts if good else ())}
-    pairs = [each.compared for each in good if each.compared is not None]
-    counts = [each.relations for each in good if each.relations is not None]
+    sites = next((answer.sites for answer in answers if isinstance(answer, _Measured)), {})
+    values, tokens = no_values(len(answers), sum(sites.values())), np.zeros(len(answers), np.int64)
+    problems = {number: answer.to_json() for number, answer in enumerate(answers) if isinstance(answer, HeadlightError)}
+    for number, answer in enumerate(answers):
+        if isinstance(answer, _Measured):
+            values[number], tokens[number] = answer.values, answer.tokens
+    good = [answer for answer in answers if isinstance(answer, _Measured)]
+    contexts = {site: np.sum([answer.contexts[site] for answer in good], axis=0) for site in (good[0].contexts if good else ())}
+    pairs = [answer.compared for answer in good if answer.compared is not None]
+    counts = [answer.relations for answer in good if answer.relations is not None]
     compared, relations = reduce(add, pairs) if pairs else None, reduce(add, counts) if counts else None
     return MeasuredTexts(fingerprint, sites, values, tokens, problems, contexts, compared, relations)

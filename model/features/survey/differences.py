@@ -52,27 +52,27 @@ def differences(first: Survey, second: Survey) -> list[Difference]:
     Raises:
         CannotSurvey: they have no head in common.
     """
-    there = set(second.statistics.heads)
-    if not any(head in there for head in first.statistics.heads):
+    heads = set(second.statistics.heads)
+    if not any(head in heads for head in first.statistics.heads):
         raise CannotSurvey(reason=phrase("the two surveys have no head in common"))
-    return sorted(_each(first, second), key=lambda each: -abs(each.errors))
+    return sorted(_differences(first, second), key=lambda difference: -abs(difference.errors))
 
 
-def _each(first: Survey, second: Survey) -> Iterator[Difference]:
-    one, other = first.statistics, second.statistics
-    paired = first.about.content == second.about.content and np.array_equal(one.sample, other.sample)
-    places = {head: row for row, head in enumerate(other.heads)}
-    for row, (site, head) in enumerate(one.heads):
-        if (there := places.get((site, head))) is None:
+def _differences(first: Survey, second: Survey) -> Iterator[Difference]:
+    ours, theirs = first.statistics, second.statistics
+    paired = first.about.content == second.about.content and np.array_equal(ours.sample, theirs.sample)
+    places = {head: row for row, head in enumerate(theirs.heads)}
+    for row, (site, head) in enumerate(ours.heads):
+        if (their_row := places.get((site, head))) is None:
             continue
         for column, name in enumerate(MEASURES):
-            if not (one.count[row, column] and other.count[there, column]):
+            if not (ours.count[row, column] and theirs.count[their_row, column]):
                 continue
-            error = float(np.hypot(one.error[row, column], other.error[there, column]))
+            error = float(np.hypot(ours.error[row, column], theirs.error[their_row, column]))
             if paired:
-                apart = other.sampled[:, there, column].astype(np.float64) - one.sampled[:, row, column]
-                error = _error(apart[np.isfinite(apart)], min(one.count[row, column], other.count[there, column]))
-            means = float(one.mean[row, column]), float(other.mean[there, column])
+                apart = theirs.sampled[:, their_row, column].astype(np.float64) - ours.sampled[:, row, column]
+                error = _error(apart[np.isfinite(apart)], min(ours.count[row, column], theirs.count[their_row, column]))
+            means = float(ours.mean[row, column]), float(theirs.mean[their_row, column])
             if np.isfinite(error):
                 yield Difference(site, head, name, *means, error, bool(paired))
 

@@ -78,43 +78,44 @@ def searched(texts: Sequence[HeadInText], wanted: Wanted, parts: Sequence[tuple[
         texts: the head in each text.
         parts: for each text the parts of speech of its queries and of its keys, empty where none is known; (): of no text.
     """
-    found, there, hits, holding = list[Example](), 0, 0, 0
+    examples, cell_count, hits, holding = list[Example](), 0, 0, 0
     dealt, uniform, weight, even = 0.0, 0, 0.0, 0.0
-    for number, own in enumerate(texts):
+    for number, read in enumerate(texts):
         named = parts[number] if parts else ((), ())
-        rows = own.choice & matching(own.queries, wanted.query) & _of_part(len(own.queries), named[0], wanted.query_part)
-        keys = matching(own.keys, wanted.key) & _of_part(len(own.keys), named[1], wanted.key_part)
-        cells = own.allowed & rows[:, None] & keys[None, :]
+        rows = read.choice & matching(read.queries, wanted.query) & _of_part(len(read.queries), named[0], wanted.query_part)
+        keys = matching(read.keys, wanted.key) & _of_part(len(read.keys), named[1], wanted.key_part)
+        cells = read.allowed & rows[:, None] & keys[None, :]
         if not cells.any():
             continue
-        allowed = np.broadcast_to(own.allowed.sum(axis=1, keepdims=True), cells.shape)
-        large = own.allowed & (own.weights >= wanted.least)
-        there += int(cells.sum())
+        allowed = np.broadcast_to(read.allowed.sum(axis=1, keepdims=True), cells.shape)
+        large = read.allowed & (read.weights >= wanted.least)
+        cell_count += int(cells.sum())
         dealt += float((cells * (large.sum(axis=1, keepdims=True) / np.maximum(allowed, 1))).sum())
         uniform += int((cells & (1 / np.maximum(allowed, 1) >= wanted.least)).sum())
-        weight += float(own.weights[cells].sum(dtype=np.float64))
+        weight += float(read.weights[cells].sum(dtype=np.float64))
         even += float((1 / allowed[cells]).sum())
         places = np.argwhere(cells & large)
         hits, holding = hits + len(places), holding + bool(len(places))
-        found += [Example(number, int(row), int(key), float(own.weights[row, key])) for row, key in places]
-        found = sorted(found, key=lambda each: -each.weight)[:MOST_EXAMPLES] if len(found) > 4 * MOST_EXAMPLES else found
-    best = tuple(sorted(found, key=lambda each: (-each.weight, each.text, each.query, each.key))[:MOST_EXAMPLES])
-    means = (weight / there, even / there) if there else (float("nan"), float("nan"))
-    return Examples(best, hits, there, holding, *means, dealt, uniform)
+        examples += [Example(number, int(row), int(key), float(read.weights[row, key])) for row, key in places]
+        if len(examples) > 4 * MOST_EXAMPLES:  # sorted now and then, so that few are held
+            examples = sorted(examples, key=lambda example: -example.weight)[:MOST_EXAMPLES]
+    best = tuple(sorted(examples, key=lambda example: (-example.weight, example.text, example.query, example.key))[:MOST_EXAMPLES])
+    means = (weight / cell_count, even / cell_count) if cell_count else (float("nan"), float("nan"))
+    return Examples(best, hits, cell_count, holding, *means, dealt, uniform)
 
 
 def matching(tokens: Tokens, word: str) -> Array:
     """[token] of bool: the tokens that are the word, or together make it; every one for an empty word."""
     wanted = word.strip().casefold()
-    found = np.full(len(tokens), not wanted)
+    matches = np.full(len(tokens), not wanted)
     bare = [(text.strip(MARKS) or text.strip()).casefold() for text in tokens.texts] if wanted else []
     for first in range(len(bare)):
         joined, last = "", first
         while last < len(bare) and len(joined) < len(wanted) and wanted.startswith(joined):
             joined, last = joined + bare[last], last + 1
         if joined == wanted:
-            found[first:last] = True
-    return found
+            matches[first:last] = True
+    return matches
 
 
 def _of_part(count: int, parts: Sequence[str], wanted: str) -> Array:

@@ -65,22 +65,22 @@ def filmed(
         CannotSurvey: none of the texts could be run.
         HeadlightError: whatever the engine refuses.
     """
-    about, found = begun(question, texts).about, list[Statistics]()
+    about, statistics = begun(question, texts).about, list[Statistics]()
     for step in steps:
-        own, problems = empty({}), list[Mapping[str, Any]]()
+        so_far, problems = empty({}), list[Mapping[str, Any]]()
         for first in range(0, len(texts.items), BATCH):
             asked = part(replace(question, model=at_step(question.model, step)), texts.items[first : first + BATCH], first)
             measured = ask(asked)
             about = replace(about, fingerprint=measured.fingerprint)
             problems += measured.problems.values()
             if measured.sites:
-                own = added(own if own.sites else empty(measured.sites), measured, first)
-            on_text(len(found) * len(texts.items) + first + len(measured.values))
-        if not own.texts:
+                so_far = added(so_far if so_far.sites else empty(measured.sites), measured, first)
+            on_text(len(statistics) * len(texts.items) + first + len(measured.values))
+        if not so_far.texts:
             raise none_ran(len(texts.items), problems)
-        found.append(own)
-    arrays = (np.stack([getattr(own, name) for own in found]) for name in ("count", "mean", "deviation"))
-    return SurveyFilm(about, tuple(steps), tuple(found[-1].heads), *arrays)
+        statistics.append(so_far)
+    arrays = (np.stack([getattr(so_far, name) for so_far in statistics]) for name in ("count", "mean", "deviation"))
+    return SurveyFilm(about, tuple(steps), tuple(statistics[-1].heads), *arrays)
 
 
 def write(film: SurveyFilm, path: Path) -> None:
@@ -90,10 +90,10 @@ def write(film: SurveyFilm, path: Path) -> None:
         OSError: it cannot be written there.
     """
     rows = [(step, site, head, name) for step in film.steps for site, head in film.heads for name in MEASURES]
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(("step", "site", "head", "measure"))}
+    columns = {name: [row[column] for row in rows] for column, name in enumerate(("step", "site", "head", "measure"))}
     table = arrow.table(columns | {name: getattr(film, name).ravel() for name in COLUMNS})
-    told = {ABOUT: json.dumps(asdict(film.about), ensure_ascii=False)}
-    tables.write_whole(table.replace_schema_metadata({**(table.schema.metadata or {}), **told}), path)
+    metadata = {ABOUT: json.dumps(asdict(film.about), ensure_ascii=False)}
+    tables.write_whole(table.replace_schema_metadata({**(table.schema.metadata or {}), **metadata}), path)
 
 
 def from_bytes(data: bytes, name: str) -> SurveyFilm:

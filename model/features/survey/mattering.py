@@ -61,7 +61,7 @@ def not_measured(heads: Sequence[tuple[str, int]], texts: int) -> Matters:
 
 
 def measured_on(
-    ask: Callable[[Heads], HeadEffects], question: MeasureTexts, encoder: bool, texts: Sequence[Text], found: Matters
+    ask: Callable[[Heads], HeadEffects], question: MeasureTexts, encoder: bool, texts: Sequence[Text], matters: Matters
 ) -> Iterator[Matters]:
     """How much heads matter after each further text. Texts that cannot be run are left out and counted as read.
 
@@ -70,47 +70,47 @@ def measured_on(
         question: the model, its settings and its edits, which hold in every run.
         encoder: whether the network has one; a language model has none.
         texts: all of them.
-        found: how far it has come.
+        matters: how far it has come.
 
     Raises:
         CannotSurvey: no text could be run.
         HeadlightError: whatever the engine refuses.
     """
     problem: InputError | None = None
-    for text in texts[found.done :]:
+    for text in texts[matters.done :]:
         try:
             effects = ask(Heads(text.request(question, question.edits, encoder), measures=("without",)))
         except InputError as error:
             problem = problem or error
-            found = replace(found, done=found.done + 1)
+            matters = replace(matters, done=matters.done + 1)
         else:
-            found = _with(found, effects)
-        yield found
-    if problem is not None and not found.count:
-        raise none_ran(found.asked, [problem.to_json()])
+            matters = _with(matters, effects)
+        yield matters
+    if problem is not None and not matters.count:
+        raise none_ran(matters.asked, [problem.to_json()])
 
 
-def _with(found: Matters, effects: HeadEffects) -> Matters:
+def _with(matters: Matters, effects: HeadEffects) -> Matters:
     """One more text; heads that the answer does not know lose nothing that is known."""
     assert effects.without is not None
-    losses = {(each.site, each.head): -float(own.mean()) for each, own in zip(effects.heads, effects.without, strict=True)}
-    values = np.array([losses.get(head, np.nan) for head in found.heads])
-    count, apart = found.count + 1, values - found.mean
-    mean = found.mean + apart / count
-    return replace(found, done=found.done + 1, count=count, mean=mean, squares=found.squares + apart * (values - mean))
+    losses = {(head.site, head.head): -float(changes.mean()) for head, changes in zip(effects.heads, effects.without, strict=True)}
+    values = np.array([losses.get(head, np.nan) for head in matters.heads])
+    count, apart = matters.count + 1, values - matters.mean
+    mean = matters.mean + apart / count
+    return replace(matters, done=matters.done + 1, count=count, mean=mean, squares=matters.squares + apart * (values - mean))
 
 
-def to_json(found: Matters) -> dict[str, Any]:
+def to_json(matters: Matters) -> dict[str, Any]:
     """The numbers as JSON values; heads are in the order of the survey."""
-    numbers = {name: [None if np.isnan(value) else float(value) for value in getattr(found, name)] for name in ("mean", "squares")}
-    return {"asked": found.asked, "done": found.done, "count": found.count, **numbers}
+    numbers = {name: [None if np.isnan(x) else float(x) for x in getattr(matters, name)] for name in ("mean", "squares")}
+    return {"asked": matters.asked, "done": matters.done, "count": matters.count, **numbers}
 
 
-def from_json(told: dict[str, Any], heads: Sequence[tuple[str, int]]) -> Matters:
+def from_json(entries: dict[str, Any], heads: Sequence[tuple[str, int]]) -> Matters:
     """Reads what `to_json` wrote.
 
     Raises:
         KeyError, TypeError, ValueError: it is something else.
     """
-    mean, squares = (np.array(told[name], np.float64).reshape(len(heads)) for name in ("mean", "squares"))
-    return Matters(tuple(heads), int(told["asked"]), int(told["done"]), int(told["count"]), mean, squares)
+    mean, squares = (np.array(entries[name], np.float64).reshape(len(heads)) for name in ("mean", "squares"))
+    return Matters(tuple(heads), int(entries["asked"]), int(entries["done"]), int(entries["count"]), mean, squares)

@@ -67,21 +67,21 @@ def plane(texts: Sequence[HeadInText], way: Way = "components") -> Plane:
     Raises:
         CannotSurvey: the network does not tell its queries and keys, or the library of UMAP is not installed.
     """
-    if any(own.q is None or own.k is None for own in texts):
+    if any(text.q is None or text.k is None for text in texts):
         raise CannotSurvey(reason=phrase("this network does not expose its queries and keys"))
-    q, k = (np.concatenate([np.asarray(getattr(own, name), np.float64) for own in texts]) for name in ("q", "k"))
+    q, k = (np.concatenate([np.asarray(getattr(text, name), np.float64) for text in texts]) for name in ("q", "k"))
     rows = _rows(texts)
     scale = _scale(q, k)
     queries, keys = aligned(q, k, scale)
     both = np.concatenate([queries, keys])
     points, shares = _components(both) if way == "components" else (_umap(both), ())
     near = [_in_rows(flat[: len(q)], flat[len(q) :], rows) for flat in (points, both)]
-    lengths = [len(own.queries) for own in texts], [len(own.keys) for own in texts]
+    lengths = [len(text.queries) for text in texts], [len(text.keys) for text in texts]
     return Plane(
         points,
         np.arange(len(both)) >= len(q),
-        np.concatenate([np.repeat(np.arange(len(texts)), each) for each in lengths]),
-        np.concatenate([np.arange(length) for each in lengths for length in each]),
+        np.concatenate([np.repeat(np.arange(len(texts)), lengths_of_strip) for lengths_of_strip in lengths]),
+        np.concatenate([np.arange(length) for lengths_of_strip in lengths for length in lengths_of_strip]),
         scale,
         shares,
         near[0],
@@ -112,8 +112,8 @@ def _umap(both: Array) -> Array:
     if not has_umap():
         raise CannotSurvey(reason=phrase("UMAP needs the package umap-learn, which is not installed here"))
     library = import_module("umap")  # compiles for seconds, and only for who asks
-    found: Array = library.UMAP(random_state=0, n_jobs=1).fit_transform(both)
-    return np.asarray(found, np.float64)
+    layout: Array = library.UMAP(random_state=0, n_jobs=1).fit_transform(both)
+    return np.asarray(layout, np.float64)
 
 
 def aligned(q: Array, k: Array, scale: float) -> tuple[Array, Array]:
@@ -137,15 +137,15 @@ class _Row:
 
 def _rows(texts: Sequence[HeadInText]) -> list[_Row]:
     """The rows with at least three allowed keys and unequal weights; of more than ROWS, as many at equal distances."""
-    found, query, key = list[_Row](), 0, 0
-    for own in texts:
-        for row in np.flatnonzero(own.allowed.sum(axis=1) >= 3):
-            there = np.flatnonzero(own.allowed[row])
-            weights = np.asarray(own.weights[row, there], np.float64)
+    rows, query, key = list[_Row](), 0, 0
+    for text in texts:
+        for row in np.flatnonzero(text.allowed.sum(axis=1) >= 3):
+            allowed = np.flatnonzero(text.allowed[row])
+            weights = np.asarray(text.weights[row, allowed], np.float64)
             if np.ptp(weights) > 0:
-                found.append(_Row(query + int(row), key + there, weights))
-        query, key = query + len(own.queries), key + len(own.keys)
-    return [found[place] for place in np.unique(np.linspace(0, len(found) - 1, min(ROWS, len(found))).round().astype(int))]
+                rows.append(_Row(query + int(row), key + allowed, weights))
+        query, key = query + len(text.queries), key + len(text.keys)
+    return [rows[index] for index in np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(int))]
 
 
 def _scale(q: Array, k: Array) -> float:
@@ -153,27 +153,28 @@ def _scale(q: Array, k: Array) -> float:
 
     A larger one makes |k|² matter less, so that distances order the keys of a row better, and draws all keys into one point.
     """
-    of_queries, of_keys = (float(((own - own.mean(axis=0)) ** 2).sum(axis=1).mean()) for own in (q, k))
+    of_queries, of_keys = (float(((vectors - vectors.mean(axis=0)) ** 2).sum(axis=1).mean()) for vectors in (q, k))
     return (of_keys / of_queries) ** 0.25 if min(of_queries, of_keys) > 0 else 1.0
 
 
 def _in_rows(queries: Array, keys: Array, rows: Sequence[_Row]) -> float:
     """The mean over rows of the rank correlation between nearness and weight."""
-    found = [correlation(-np.linalg.norm(keys[row.keys] - queries[row.query], axis=1), row.weights) for row in rows]
-    there = [value for value in found if np.isfinite(value)]
-    return float(np.mean(there)) if there else float("nan")
+    correlations = [correlation(-np.linalg.norm(keys[row.keys] - queries[row.query], axis=1), row.weights) for row in rows]
+    known = [value for value in correlations if np.isfinite(value)]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def _in_pairs(queries: Array, keys: Array, q: Array, k: Array) -> float:
     """The rank correlation between nearness and q·k of random pairs."""
     chance = np.random.default_rng(0)
-    one, other = chance.integers(len(q), size=PAIRS), chance.integers(len(k), size=PAIRS)
-    return correlation(-np.linalg.norm(queries[one] - keys[other], axis=1), np.einsum("pd,pd->p", q[one], k[other]))
+    some_queries, some_keys = chance.integers(len(q), size=PAIRS), chance.integers(len(k), size=PAIRS)
+    nearness = -np.linalg.norm(queries[some_queries] - keys[some_keys], axis=1)
+    return correlation(nearness, np.einsum("pd,pd->p", q[some_queries], k[some_keys]))
 
 
-def correlation(one: Array, other: Array) -> float:
+def correlation(values: Array, others: Array) -> float:
     """Spearman's rank correlation; equal numbers share the mean of their ranks. NaN where all are equal."""
-    first, second = ranks(one), ranks(other)
+    first, second = ranks(values), ranks(others)
     first, second = first - first.mean(), second - second.mean()
     length = float(np.sqrt((first @ first) * (second @ second)))
     return float(first @ second / length) if length else float("nan")
@@ -181,9 +182,9 @@ def correlation(one: Array, other: Array) -> float:
 
 def ranks(values: Array) -> Array:
     """The rank of each number, from 1; equal numbers share the mean of their ranks."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, rank_of, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[place])
+    return np.asarray((last - (counts - 1) / 2)[rank_of])
 
 
 def clusters(points: Array, count: int) -> Array:
@@ -199,7 +200,7 @@ def clusters(points: Array, count: int) -> Array:
     if different < 2:
         return np.zeros(len(points), int)
     spread = points / max(float(points.std()), np.finfo(float).tiny)
-    _, found = kmeans2(spread, min(count, different), minit="++", seed=0, missing="warn")
-    sizes = np.bincount(found, minlength=count)
+    _, clusters = kmeans2(spread, min(count, different), minit="++", seed=0, missing="warn")
+    sizes = np.bincount(clusters, minlength=count)
     order = np.argsort(-sizes, kind="stable")
-    return np.asarray(np.argsort(order, kind="stable")[found])
+    return np.asarray(np.argsort(order, kind="stable")[clusters])

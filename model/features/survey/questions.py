@@ -139,9 +139,9 @@ class MeasuredTexts:
     def to_bytes(self) -> bytes:
         """Arrays bit by bit in safetensors, all other fields as JSON in its metadata."""
         others = {"fingerprint": self.fingerprint, "sites": dict(self.sites), "problems": dict(self.problems)}
-        contexts = {f"contexts/{site}": own for site, own in self.contexts.items()}
-        contexts |= {f"compared/{name}": own for name, own in (self.compared.arrays() if self.compared else {}).items()}
-        contexts |= {f"relations/{name}": own for name, own in (self.relations.arrays() if self.relations else {}).items()}
+        contexts = {f"contexts/{site}": array for site, array in self.contexts.items()}
+        contexts |= {f"compared/{name}": array for name, array in (self.compared.arrays() if self.compared else {}).items()}
+        contexts |= {f"relations/{name}": array for name, array in (self.relations.arrays() if self.relations else {}).items()}
         contexts |= {} if self.copying is None else {"copying": self.copying}
         return save({"values": self.values, "tokens": self.tokens, **contexts}, metadata={"headlight": json.dumps(others)})
 
@@ -161,9 +161,9 @@ class MeasuredTexts:
                 raise ValueError(f"values of shape {values.shape}")
             problems = {int(text): dict(error) for text, error in others["problems"].items()}
             contexts = {site: arrays[f"contexts/{site}"] for site in sites if f"contexts/{site}" in arrays}
-            pairs = {name.removeprefix("compared/"): own for name, own in arrays.items() if name.startswith("compared/")}
+            pairs = {name.removeprefix("compared/"): array for name, array in arrays.items() if name.startswith("compared/")}
             compared = Compared.of(pairs) if pairs else None
-            counts = {name.removeprefix("relations/"): own for name, own in arrays.items() if name.startswith("relations/")}
+            counts = {name.removeprefix("relations/"): array for name, array in arrays.items() if name.startswith("relations/")}
             relations = Relations.of(counts) if counts else None
             copying = arrays.get("copying")
             return cls(str(others["fingerprint"]), sites, values, tokens, problems, contexts, compared, relations, copying)

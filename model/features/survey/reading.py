@@ -99,14 +99,14 @@ class HeadRead:
 
     def to_bytes(self) -> bytes:
         """Arrays bit by bit in safetensors, all other fields as JSON in its metadata."""
-        there = {number: own for number, own in enumerate(self.texts) if own is not None}
+        read = {number: text for number, text in enumerate(self.texts) if text is not None}
         arrays = {
             f"{number}/{name}": np.ascontiguousarray(array)
-            for number, own in there.items()
+            for number, text in read.items()
             for name in ARRAYS
-            if (array := getattr(own, name)) is not None
+            if (array := getattr(text, name)) is not None
         }
-        tokens = {number: [asdict(own.queries), asdict(own.keys)] for number, own in there.items()}
+        tokens = {number: [asdict(text.queries), asdict(text.keys)] for number, text in read.items()}
         others = {"fingerprint": self.fingerprint, "count": len(self.texts), "tokens": tokens, "problems": dict(self.problems)}
         return save(arrays, metadata={"headlight": json.dumps(others)})
 
@@ -120,9 +120,9 @@ class HeadRead:
         try:
             arrays, metadata = tensors_and_metadata(data)
             others = json.loads(metadata["headlight"])
-            found = [_unpacked(others["tokens"].get(str(number)), arrays, number) for number in range(int(others["count"]))]
+            texts = [_unpacked(others["tokens"].get(str(number)), arrays, number) for number in range(int(others["count"]))]
             problems = {int(text): dict(error) for text, error in others["problems"].items()}
-            return cls(str(others["fingerprint"]), tuple(found), problems)
+            return cls(str(others["fingerprint"]), tuple(texts), problems)
         except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise WireError(detail=f"{type(error).__name__}: {error}") from error
 
@@ -136,10 +136,10 @@ def _unpacked(strips: Any, arrays: Mapping[str, Array], number: int) -> HeadInTe
     if strips is None:
         return None
     queries, keys = (validated(Tokens, strip, "tokens") for strip in strips)
-    found = HeadInText(queries, keys, **{name: arrays.get(f"{number}/{name}") for name in ARRAYS})  # type: ignore[arg-type]
-    if found.weights.shape != (len(queries), len(keys)) or found.allowed.shape != found.weights.shape:
-        raise ValueError(f"weights of shape {found.weights.shape}")
-    return found
+    text = HeadInText(queries, keys, **{name: arrays.get(f"{number}/{name}") for name in ARRAYS})  # type: ignore[arg-type]
+    if text.weights.shape != (len(queries), len(keys)) or text.allowed.shape != text.weights.shape:
+        raise ValueError(f"weights of shape {text.weights.shape}")
+    return text
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,12 +188,12 @@ def read_on(ask: Callable[[ReadHead], HeadRead], question: ReadHead, texts: Sequ
         CannotSurvey: the weights changed in between, or no text could be run.
         HeadlightError: whatever the engine refuses.
     """
-    found = HeadTexts(replace(question, texts=()), tuple(texts))
-    while not found.finished:
-        found = _with(found, ask(replace(question, texts=_batch(found.asked, found.done))))
-        yield found
-    if not found.texts:
-        raise none_ran(len(found.asked), found.problems.values())
+    so_far = HeadTexts(replace(question, texts=()), tuple(texts))
+    while not so_far.finished:
+        so_far = _with(so_far, ask(replace(question, texts=_batch(so_far.asked, so_far.done))))
+        yield so_far
+    if not so_far.texts:
+        raise none_ran(len(so_far.asked), so_far.problems.values())
 
 
 def _batch(texts: Sequence[Text], first: int) -> tuple[Text, ...]:
@@ -207,32 +207,32 @@ def _batch(texts: Sequence[Text], first: int) -> tuple[Text, ...]:
     return tuple(taken)
 
 
-def _with(found: HeadTexts, answer: HeadRead) -> HeadTexts:
+def _with(so_far: HeadTexts, answer: HeadRead) -> HeadTexts:
     """One more answer. Texts after the one that fills it are left out."""
-    if found.fingerprint and found.fingerprint != answer.fingerprint:
+    if so_far.fingerprint and so_far.fingerprint != answer.fingerprint:
         raise CannotSurvey(reason=phrase("the weights of the model have changed since the reading began: begin it again"))
-    places, texts = list(found.places), list(found.texts)
-    points = sum(len(own.queries) + len(own.keys) for own in texts)
-    cells = sum(own.weights.size for own in texts)
-    full, done = False, found.done
-    for own in answer.texts:
-        if own is not None and points + len(own.queries) + len(own.keys) > MOST_POINTS and texts:
+    places, texts = list(so_far.places), list(so_far.texts)
+    points = sum(len(text.queries) + len(text.keys) for text in texts)
+    cells = sum(text.weights.size for text in texts)
+    full, done = False, so_far.done
+    for text in answer.texts:
+        if text is not None and points + len(text.queries) + len(text.keys) > MOST_POINTS and texts:
             full = True
             break
         done += 1
-        if own is not None:
+        if text is not None:
             places.append(done - 1)
-            texts.append(own)
-            points, cells = points + len(own.queries) + len(own.keys), cells + own.weights.size
+            texts.append(text)
+            points, cells = points + len(text.queries) + len(text.keys), cells + text.weights.size
             if full := points >= MOST_POINTS or cells >= MOST_CELLS:
                 break
-    problems = {found.done + number: error for number, error in answer.problems.items() if found.done + number < done}
+    problems = {so_far.done + number: error for number, error in answer.problems.items() if so_far.done + number < done}
     return replace(
-        found,
+        so_far,
         fingerprint=answer.fingerprint,
         done=done,
         places=tuple(places),
         texts=tuple(texts),
-        problems={**found.problems, **problems},
+        problems={**so_far.problems, **problems},
         full=full,
     )

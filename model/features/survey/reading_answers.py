@@ -19,9 +19,9 @@ def answer(question: ReadHead, runner: Runner, resources: Resources) -> HeadRead
         UnknownSite, UnknownHead: the network has no such head.
     """
     site = Site.parse(question.site)
-    found = of_each(question.texts, resources, lambda _number, text: _one(question, site, runner, resources, text))
-    problems = {number: each.to_json() for number, each in enumerate(found) if isinstance(each, HeadlightError)}
-    return HeadRead(runner.fingerprint, tuple(each if isinstance(each, HeadInText) else None for each in found), problems)
+    answers = of_each(question.texts, resources, lambda _number, text: _one(question, site, runner, resources, text))
+    problems = {number: answer.to_json() for number, answer in enumerate(answers) if isinstance(answer, HeadlightError)}
+    return HeadRead(runner.fingerprint, tuple(answer if isinstance(answer, HeadInText) else None for answer in answers), problems)
 
 
 def _one(question: ReadHead, site: Site, runner: Runner, resources: Resources, text: Text) -> HeadInText | HeadlightError:
@@ -31,12 +31,12 @@ def _one(question: ReadHead, site: Site, runner: Runner, resources: Resources, t
         trace = run(runner, request, resources.device, "", resources.ask, most=resources.most)
     except InputError as error:
         return error
-    own = trace.at(site)
-    weights = np.array(own.head(question.head), np.float32)
+    attention = trace.at(site)
+    weights = np.array(attention.head(question.head), np.float32)
     if not (trace.is_finite and np.isfinite(weights).all()):
         return CannotSurvey(reason=phrase("the network computed numbers that are not finite"))
     rows, columns = weights.shape
-    q, k = (None if each is None else np.array(each[question.head], np.float32) for each in (own.q, own.k))
-    allowed = np.array(np.broadcast_to(np.asarray(own.mask, bool), weights.shape))
-    queries, keys = trace.tokens[own.query_tokens], trace.tokens[own.key_tokens]
+    q, k = (None if tensor is None else np.array(tensor[question.head], np.float32) for tensor in (attention.q, attention.k))
+    allowed = np.array(np.broadcast_to(np.asarray(attention.mask, bool), weights.shape))
+    queries, keys = trace.tokens[attention.query_tokens], trace.tokens[attention.key_tokens]
     return HeadInText(queries.first(rows), keys.first(columns), weights, allowed, q, k)

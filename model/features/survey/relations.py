@@ -37,7 +37,7 @@ class Counted:
 
     def __add__(self, other: "Counted") -> "Counted":
         """The counts over the texts of both."""
-        return Counted(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+        return Counted(*(getattr(self, counter.name) + getattr(other, counter.name) for counter in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,20 +48,20 @@ class Relations:
 
     def __add__(self, other: "Relations") -> "Relations":
         """The counts over the texts of both."""
-        found = dict(self.by_name)
-        for name, own in other.by_name.items():
-            found[name] = found[name] + own if name in found else own
-        return Relations(found)
+        counts = dict(self.by_name)
+        for name, more in other.by_name.items():
+            counts[name] = counts[name] + more if name in counts else more
+        return Relations(counts)
 
     def arrays(self) -> dict[str, Array]:
         """The arrays by name."""
-        return {f"{each.name}/{name}": getattr(own, each.name) for name, own in self.by_name.items() for each in fields(own)}
+        return {f"{counter.name}/{name}": getattr(of, counter.name) for name, of in self.by_name.items() for counter in fields(of)}
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array]) -> "Relations":
         """The counts in arrays by name."""
         names = [name.removeprefix("words/") for name in arrays if name.startswith("words/")]
-        return cls({name: Counted(*(arrays[f"{each.name}/{name}"] for each in fields(Counted))) for name in names})
+        return cls({name: Counted(*(arrays[f"{counter.name}/{name}"] for counter in fields(Counted))) for name in names})
 
 
 @dataclass(frozen=True)
@@ -95,20 +95,20 @@ def accuracies(relations: Relations, sites: Mapping[str, int], head: int | None 
         head: this head instead of the best one.
     """
     site_of = np.repeat(np.arange(len(sites)), list(sites.values()))
-    found = []
-    for name, own in relations.by_name.items():
+    results = []
+    for name, counted in relations.by_name.items():
         for way, direction in enumerate(DIRECTIONS):
-            words = own.words[site_of, way]
+            words = counted.words[site_of, way]
             with np.errstate(invalid="ignore", divide="ignore"):
-                shares = np.where(words > 0, own.right[:, way] / words, -1.0)
+                shares = np.where(words > 0, counted.right[:, way] / words, -1.0)
             best = int(shares.argmax()) if head is None else head
             if not words[best]:
                 continue
-            offsets = own.offsets[site_of[best], way]
+            offsets = counted.offsets[site_of[best], way]
             offset = int(offsets.argmax())
             baseline = float(offsets[offset] / words[best])
-            found.append(Accuracy(name, direction, best, int(words[best]), float(shares[best]), offset - FARTHEST, baseline))
-    return sorted(found, key=lambda each: (-each.words, each.relation, each.direction))
+            results.append(Accuracy(name, direction, best, int(words[best]), float(shares[best]), offset - FARTHEST, baseline))
+    return sorted(results, key=lambda accuracy: (-accuracy.words, accuracy.relation, accuracy.direction))
 
 
 def relations_of(trace: Trace, source: str | tuple[int, ...], tree: str) -> Relations | None:
@@ -121,30 +121,32 @@ def relations_of(trace: Trace, source: str | tuple[int, ...], tree: str) -> Rela
     if not words or tokens is None or not isinstance(source, str) or (to := words_of(tokens, source.split())) is None:
         return None
     sites = list(trace.attention.values())
-    heads, shape = sum(own.heads for own in sites), (len(sites), len(DIRECTIONS))
-    found: dict[str, Counted] = {}
+    heads, shape = sum(attention.heads for attention in sites), (len(sites), len(DIRECTIONS))
+    counts: dict[str, Counted] = {}
     for word in words:
-        if word.head >= 0 and word.relation not in found:
+        if word.head >= 0 and word.relation not in counts:
             offsets = np.zeros((*shape, 2 * FARTHEST + 1), np.int64)
-            found[word.relation] = Counted(np.zeros(shape, np.int64), np.zeros((heads, len(DIRECTIONS)), np.int64), offsets)
+            counts[word.relation] = Counted(np.zeros(shape, np.int64), np.zeros((heads, len(DIRECTIONS)), np.int64), offsets)
     first = 0
-    for place, own in enumerate(sites):
-        if own.site.kind == "self" and own.query_tokens == own.key_tokens == "source":
-            _count(own, to, words, found, place, first)
-        first += own.heads
-    return Relations(found)
+    for number, attention in enumerate(sites):
+        if attention.site.kind == "self" and attention.query_tokens == attention.key_tokens == "source":
+            _count(attention, to, words, counts, number, first)
+        first += attention.heads
+    return Relations(counts)
 
 
-def _count(own: Attention, to: Array, words: tuple[Word, ...], found: Mapping[str, Counted], place: int, first: int) -> None:
+def _count(
+    attention: Attention, to: Array, words: tuple[Word, ...], by_relation: Mapping[str, Counted], site: int, first: int
+) -> None:
     """Adds the counts of one site.
 
     Args:
         to: [token], the word of each token.
-        place, first: number of the site, and of its first head.
+        site, first: number of the site, and of its first head.
     """
-    queries, keys = own.mask.shape
-    table, _ = matrix(np.asarray(own.weights), to[:queries], to[:keys], len(words), len(words))
-    mask = np.broadcast_to(np.asarray(own.mask, bool), (queries, keys))
+    queries, keys = attention.mask.shape
+    table, _ = matrix(np.asarray(attention.weights), to[:queries], to[:keys], len(words), len(words))
+    mask = np.broadcast_to(np.asarray(attention.mask, bool), (queries, keys))
     allowed = matrix(mask[None].astype(np.float64), to[:queries], to[:keys], len(words), len(words))[0][0] > 0
     np.fill_diagonal(allowed, False)
     table = np.where(allowed, table, -1.0)
@@ -152,8 +154,8 @@ def _count(own: Attention, to: Array, words: tuple[Word, ...], found: Mapping[st
         predicted = weights.argmax(axis=2)  # [head, word]
         for number, word in enumerate(words):
             if word.head >= 0 and possible[number, word.head] and possible[number].sum() >= 2:
-                counts = found[word.relation]
-                counts.words[place, way] += 1
-                counts.right[first : first + own.heads, way] += predicted[:, number] == word.head
+                counts = by_relation[word.relation]
+                counts.words[site, way] += 1
+                counts.right[first : first + attention.heads, way] += predicted[:, number] == word.head
                 if abs(offset := word.head - number) <= FARTHEST:
-                    counts.offsets[place, way, offset + FARTHEST] += 1
+                    counts.offsets[site, way, offset + FARTHEST] += 1

@@ -120,9 +120,9 @@ def _roles_of(statistics: Statistics, means: tuple[Array, Array, Array], head: i
 
 def _rest(statistics: Statistics, head: int, criterion: Criterion) -> tuple[str, float]:
     """What a head does in those sampled texts in which it does not reach the threshold of a criterion."""
-    names = [each.measure for each in CRITERIA if each.measure not in (criterion.measure, "near_diagonal", "antidiagonal")]
-    own = statistics.sampled[:, head, list(MEASURES).index(criterion.measure)]
-    others = statistics.sampled[np.isfinite(own) & (own < criterion.threshold)][:, head]
+    names = [other.measure for other in CRITERIA if other.measure not in (criterion.measure, "near_diagonal", "antidiagonal")]
+    values = statistics.sampled[:, head, list(MEASURES).index(criterion.measure)]
+    others = statistics.sampled[np.isfinite(values) & (values < criterion.threshold)][:, head]
     means = {
         name: float(np.nanmean(column)) for name in names if np.isfinite(column := others[:, list(MEASURES).index(name)]).any()
     }

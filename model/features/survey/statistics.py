@@ -87,20 +87,21 @@ class Statistics:
     @property
     def chosen(self) -> list[int]:
         """Numbers of all texts that are remembered: the extremes and the sample."""
-        return sorted({int(text) for each in (self.strongest, self.weakest, self.sample) for text in each.ravel() if text >= 0})
+        remembered = (self.strongest, self.weakest, self.sample)
+        return sorted({int(text) for numbers in remembered for text in numbers.ravel() if text >= 0})
 
     def share_above(self, head: int, measure: str, threshold: float) -> float:
         """Share of the sampled texts whose number is at least a threshold; NaN where the measure has no meaning in any."""
-        own = self.sampled[:, head, list(MEASURES).index(measure)]
-        own = own[np.isfinite(own)]
-        return float((own >= threshold).mean()) if len(own) else float("nan")
+        values = self.sampled[:, head, list(MEASURES).index(measure)]
+        values = values[np.isfinite(values)]
+        return float((values >= threshold).mean()) if len(values) else float("nan")
 
     def deciles(self, head: int, measure: str) -> list[list[int]]:
         """For each tenth of the sampled texts, by their numbers, up to PER_DECILE texts of it, smallest numbers first."""
-        own = self.sampled[:, head, list(MEASURES).index(measure)]
-        there = np.flatnonzero(np.isfinite(own))
-        order = there[np.argsort(own[there], kind="stable")]
-        return [[int(self.sample[place]) for place in tenth[:PER_DECILE]] for tenth in np.array_split(order, 10)]
+        values = self.sampled[:, head, list(MEASURES).index(measure)]
+        known = np.flatnonzero(np.isfinite(values))
+        order = known[np.argsort(values[known], kind="stable")]
+        return [[int(self.sample[index]) for index in tenth[:PER_DECILE]] for tenth in np.array_split(order, 10)]
 
 
 def empty(sites: Mapping[str, int]) -> Statistics:
@@ -135,11 +136,11 @@ def added(before: Statistics, measured: MeasuredTexts, first: int) -> Statistics
     good = np.array([number not in measured.problems for number in range(len(measured.values))], bool)
     values = measured.values[good].astype(np.float64)
     numbers = first + np.flatnonzero(good)
-    there = np.isfinite(values)
-    count, clean = there.sum(axis=0), np.where(there, values, 0.0)
+    known = np.isfinite(values)
+    count, clean = known.sum(axis=0), np.where(known, values, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(count > 0, clean.sum(axis=0) / count, 0.0)
-        squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
+        squares = (np.where(known, values - mean, 0.0) ** 2).sum(axis=0)
         total = before.count + count
         step = np.where(total > 0, (mean - before.mean) * count / np.maximum(total, 1), 0.0)
     return replace(
@@ -149,9 +150,9 @@ def added(before: Statistics, measured: MeasuredTexts, first: int) -> Statistics
         count=total,
         mean=before.mean + step,
         squares=before.squares + squares + step * (mean - before.mean) * before.count,
-        lowest=np.minimum(before.lowest, np.where(there, values, np.inf).min(axis=0, initial=np.inf)),
-        highest=np.maximum(before.highest, np.where(there, values, -np.inf).max(axis=0, initial=-np.inf)),
-        bins=before.bins + _bins(values, there),
+        lowest=np.minimum(before.lowest, np.where(known, values, np.inf).min(axis=0, initial=np.inf)),
+        highest=np.maximum(before.highest, np.where(known, values, -np.inf).max(axis=0, initial=-np.inf)),
+        bins=before.bins + _bins(values, known),
         contexts=_contexts(before, measured, before.texts + int(good.sum())),
         **_remembered(before, values, numbers),
     )
@@ -161,7 +162,7 @@ def _contexts(before: Statistics, measured: MeasuredTexts, texts: int) -> dict[s
     """The mean context vectors with more texts."""
     sites = dict.fromkeys((*before.contexts, *measured.contexts))
     sums = {site: before.contexts.get(site, 0.0) * before.texts + measured.contexts.get(site, 0.0) for site in sites}
-    return {site: np.asarray(own / texts) for site, own in sums.items()}
+    return {site: np.asarray(total / texts) for site, total in sums.items()}
 
 
 def _remembered(before: Statistics, values: Array, numbers: Array) -> dict[str, Any]:
@@ -169,49 +170,49 @@ def _remembered(before: Statistics, values: Array, numbers: Array) -> dict[str, 
     return _extremes(before, values, np.isfinite(values), numbers) | _sample(before, values, numbers)
 
 
-def _bins(values: Array, there: Array) -> Array:
+def _bins(values: Array, known: Array) -> Array:
     """[head, measure, bin], how many values are in each bin."""
-    places = np.clip(np.where(there, values, 0.0) / HIGHEST * BINS, 0, BINS - 1).astype(np.int64)
-    return np.stack([((places == number) & there).sum(axis=0) for number in range(BINS)], axis=-1)
+    places = np.clip(np.where(known, values, 0.0) / HIGHEST * BINS, 0, BINS - 1).astype(np.int64)
+    return np.stack([((places == number) & known).sum(axis=0) for number in range(BINS)], axis=-1)
 
 
-def together(one: Statistics, other: Statistics) -> Statistics:
+def together(first: Statistics, second: Statistics) -> Statistics:
     """The statistics over the texts of both, whose numbers differ: those of one survey that read them all, but for rounding.
 
     Raises:
         CannotSurvey: they are of other heads.
     """
-    if not (one.sites and other.sites):
-        return one if one.sites else other
-    if dict(one.sites) != dict(other.sites):
+    if not (first.sites and second.sites):
+        return first if first.sites else second
+    if dict(first.sites) != dict(second.sites):
         raise CannotSurvey(reason=phrase("not all texts go through the same heads"))
-    texts, total = one.texts + other.texts, one.count + other.count
-    apart = other.mean - one.mean
-    share = other.count / np.maximum(total, 1)
-    sites = dict.fromkeys((*one.contexts, *other.contexts))
-    contexts = {site: (one.contexts[site] * one.texts + other.contexts[site] * other.texts) / max(texts, 1) for site in sites}
+    texts, total = first.texts + second.texts, first.count + second.count
+    apart = second.mean - first.mean
+    share = second.count / np.maximum(total, 1)
+    sites = dict.fromkeys((*first.contexts, *second.contexts))
+    contexts = {site: (first.contexts[site] * first.texts + second.contexts[site] * second.texts) / max(texts, 1) for site in sites}
     return Statistics(
-        dict(one.sites),
+        dict(first.sites),
         texts,
-        one.tokens + other.tokens,
+        first.tokens + second.tokens,
         count=total,
-        mean=one.mean + apart * share,
-        squares=one.squares + other.squares + apart**2 * share * one.count,
-        lowest=np.minimum(one.lowest, other.lowest),
-        highest=np.maximum(one.highest, other.highest),
-        bins=one.bins + other.bins,
+        mean=first.mean + apart * share,
+        squares=first.squares + second.squares + apart**2 * share * first.count,
+        lowest=np.minimum(first.lowest, second.lowest),
+        highest=np.maximum(first.highest, second.highest),
+        bins=first.bins + second.bins,
         contexts=contexts,
-        **_ranked(one, {name: (getattr(other, f"{name}_values"), getattr(other, name)) for name in ("strongest", "weakest")}),
-        **_sample(one, other.sampled, other.sample),
+        **_ranked(first, {name: (getattr(second, f"{name}_values"), getattr(second, name)) for name in ("strongest", "weakest")}),
+        **_sample(first, second.sampled, second.sample),
     )
 
 
-def _extremes(before: Statistics, values: Array, there: Array, numbers: Array) -> dict[str, Array]:
+def _extremes(before: Statistics, values: Array, known: Array, numbers: Array) -> dict[str, Array]:
     """The texts with the largest and the smallest values among those remembered and the new ones."""
     new = {}
     for name, none in (("strongest", -np.inf), ("weakest", np.inf)):
-        own = np.moveaxis(np.where(there, values, none), 0, -1)  # [head, measure, text]
-        new[name] = own, np.broadcast_to(numbers, own.shape)
+        by_head = np.moveaxis(np.where(known, values, none), 0, -1)  # [head, measure, text]
+        new[name] = by_head, np.broadcast_to(numbers, by_head.shape)
     return _ranked(before, new)
 
 
@@ -221,15 +222,15 @@ def _ranked(before: Statistics, new: Mapping[str, tuple[Array, Array]]) -> dict[
     Args:
         new: values and numbers of texts, [head, measure, text], by which extreme they are.
     """
-    found = {}
+    ranked = {}
     for name, sign in (("strongest", -1.0), ("weakest", 1.0)):
         all_values = sign * np.concatenate([getattr(before, f"{name}_values"), new[name][0]], axis=-1)
         all_texts = np.concatenate([getattr(before, name), new[name][1]], axis=-1)
         order = np.lexsort((all_texts, all_values), axis=-1)[..., :EXTREMES]
         best = np.take_along_axis(all_values, order, axis=-1)
-        found[name] = np.where(np.isfinite(best), np.take_along_axis(all_texts, order, axis=-1), -1)
-        found[f"{name}_values"] = sign * best
-    return found
+        ranked[name] = np.where(np.isfinite(best), np.take_along_axis(all_texts, order, axis=-1), -1)
+        ranked[f"{name}_values"] = sign * best
+    return ranked
 
 
 def _sample(before: Statistics, values: Array, numbers: Array) -> dict[str, Array]:

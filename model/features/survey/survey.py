@@ -113,7 +113,7 @@ class Survey:
     @property
     def finished(self) -> bool:
         """Whether all texts and all baselines were read, and heads compared."""
-        baselines = (each in self.without or _done(self, each) == self.of_baseline for each in BASELINES)
+        baselines = (baseline in self.without or _done(self, baseline) == self.of_baseline for baseline in BASELINES)
         return self.done == self.of_texts and all(baselines) and self.compared_done == self.of_compared
 
     def span(self, of: int) -> range:
@@ -140,7 +140,7 @@ class Survey:
     @property
     def steps(self) -> tuple[int, int]:
         """Texts read so far, those of the baselines and of the comparison included, and of all."""
-        again = sum(own.done for own in self.baselines.values()) + self.compared_done
+        again = sum(baseline.done for baseline in self.baselines.values()) + self.compared_done
         of = (len(BASELINES) - len(self.without)) * self.of_baseline + self.of_compared
         return self.done + again, self.of_texts + of
 
@@ -154,43 +154,43 @@ class Survey:
 
     def of_heads(self, name: str) -> Array:
         """[head], the mean of a measure over the texts, or one of OF_HEADS; NaN where it has no meaning or is not known."""
-        own = self.statistics
+        statistics = self.statistics
         if name == "copying":
-            return np.full(len(own.heads), np.nan) if self.copying is None else self.copying
+            return np.full(len(statistics.heads), np.nan) if self.copying is None else self.copying
         if name == "variation":
-            return np.full(len(own.heads), np.nan) if self.compared is None else self.compared.variation
+            return np.full(len(statistics.heads), np.nan) if self.compared is None else self.compared.variation
         column = list(MEASURES).index(name)
-        return np.where(own.count[:, column] > 0, own.mean[:, column], np.nan)
+        return np.where(statistics.count[:, column] > 0, statistics.mean[:, column], np.nan)
 
     def to_json(self) -> dict[str, Any]:
         """`about`, counts, the first texts that could not be run, and every head with its measures and roles, as JSON values."""
-        names, own = list(MEASURES), self.statistics
+        names, statistics = list(MEASURES), self.statistics
         heads = [
             {
                 "site": site,
                 "head": head,
-                "measures": {name: self._numbers(row, column) for column, name in enumerate(names) if own.count[row, column]},
+                "measures": {name: self._numbers(row, i) for i, name in enumerate(names) if statistics.count[row, i]},
                 "roles": [role.criterion.role for role in self.roles[row]],
                 "variation": plain(self.compared.variation[row]) if self.compared else None,
                 "copying": None if self.copying is None else plain(self.copying[row]),
             }
-            for row, (site, head) in enumerate(own.heads)
+            for row, (site, head) in enumerate(statistics.heads)
         ]
         problems = [{"text": number + 1, "problem": str(from_json(problem))} for number, problem in self.problems.items()]
-        found = vars(self.about) | {"texts_read": own.texts, "tokens": own.tokens, "skipped": self.skipped}
-        found |= {"problems": problems, "heads": heads}
+        summary = vars(self.about) | {"texts_read": statistics.texts, "tokens": statistics.tokens, "skipped": self.skipped}
+        summary |= {"problems": problems, "heads": heads}
         if self.relations is None:
-            return found
-        best = accuracies(self.relations, own.sites)
-        named = ({"site": own.heads[each.head][0], "head": own.heads[each.head][1]} for each in best)
-        return found | {"relations": [vars(each) | name for each, name in zip(best, named, strict=True)]}
+            return summary
+        best = accuracies(self.relations, statistics.sites)
+        named = ({"site": statistics.heads[accuracy.head][0], "head": statistics.heads[accuracy.head][1]} for accuracy in best)
+        return summary | {"relations": [vars(accuracy) | name for accuracy, name in zip(best, named, strict=True)]}
 
     def _numbers(self, row: int, column: int) -> dict[str, Any]:
-        own = self.statistics
-        named = {"mean": own.mean, "std": own.deviation, "min": own.lowest, "max": own.highest, "error": own.error}
-        found: dict[str, Any] = {"count": int(own.count[row, column])}
-        found |= {name: plain(values[row, column]) for name, values in named.items()}
-        return found | {name: plain(each.mean[row, column]) for name, each in self.baselines.items() if each.done}
+        of = self.statistics
+        named = {"mean": of.mean, "std": of.deviation, "min": of.lowest, "max": of.highest, "error": of.error}
+        numbers: dict[str, Any] = {"count": int(of.count[row, column])}
+        numbers |= {name: plain(values[row, column]) for name, values in named.items()}
+        return numbers | {name: plain(baseline.mean[row, column]) for name, baseline in self.baselines.items() if baseline.done}
 
 
 def begun(question: MeasureTexts, texts: Texts, share: tuple[int, int] = (1, 1)) -> Survey:
@@ -234,9 +234,9 @@ def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts
             yield survey
     while survey.compared_done < survey.of_compared:
         left = survey.span(min(survey.about.asked, COMPARED_TEXTS))[survey.compared_done :]
-        found = ask(replace(_next(question, texts, left), variant="compared"))
-        done = survey.compared_done + len(found.values)
-        pairs, scores = _sum(survey.compared, found.compared), _first(survey.copying, found.copying)
+        measured = ask(replace(_next(question, texts, left), variant="compared"))
+        done = survey.compared_done + len(measured.values)
+        pairs, scores = _sum(survey.compared, measured.compared), _first(survey.copying, measured.copying)
         survey = replace(survey, compared=pairs, compared_done=done, copying=scores)
         yield survey
 
@@ -248,45 +248,45 @@ def merged(shares: Sequence[Survey]) -> Survey:
         CannotSurvey: they are shares of other surveys, one is missing or there twice, or one is not finished.
     """
     first, count = shares[0], len(shares)
-    if any(each.about != first.about for each in shares):
+    if any(part.about != first.about for part in shares):
         raise CannotSurvey(reason=phrase("these are shares of different surveys: other weights, texts or edits"))
-    if sorted(each.share for each in shares) != [(number + 1, count) for number in range(count)]:
-        there = ", ".join("/".join(map(str, each.share)) for each in shares)
-        raise CannotSurvey(reason=phrase("each share is needed once, and these are {there}", there=there))
-    if left := [each.share[0] for each in shares if not each.finished]:
+    if sorted(part.share for part in shares) != [(number + 1, count) for number in range(count)]:
+        named = ", ".join("/".join(map(str, part.share)) for part in shares)
+        raise CannotSurvey(reason=phrase("each share is needed once, and these are {there}", there=named))
+    if left := [part.share[0] for part in shares if not part.finished]:
         raise CannotSurvey(
             reason=phrase("share {number} of {count} is not finished: go on with it first", number=left[0], count=count)
         )
-    return replace(reduce(_added, sorted(shares, key=lambda each: each.share)), share=(1, 1))
+    return replace(reduce(_added, sorted(shares, key=lambda part: part.share)), share=(1, 1))
 
 
-def _added(one: Survey, other: Survey) -> Survey:
+def _added(first: Survey, second: Survey) -> Survey:
     """Two shares of a survey as if they were one."""
-    own = together(one.statistics, other.statistics)
-    problems, quoted = {**one.problems, **other.problems}, {**one.quoted, **other.quoted}
+    statistics = together(first.statistics, second.statistics)
+    problems, quoted = {**first.problems, **second.problems}, {**first.quoted, **second.quoted}
     return replace(
-        one,
-        statistics=own,
-        done=one.done + other.done,
-        baselines={name: _of_both(one, other, name) for name in (*one.baselines, *other.baselines)},
-        skipped=one.skipped + other.skipped,
+        first,
+        statistics=statistics,
+        done=first.done + second.done,
+        baselines={name: _of_both(first, second, name) for name in (*first.baselines, *second.baselines)},
+        skipped=first.skipped + second.skipped,
         problems=dict(list(problems.items())[:MOST_PROBLEMS]),
-        quoted={number: quoted[number] for number in own.chosen},
-        without={**one.without, **other.without},
-        compared=_sum(one.compared, other.compared),
-        compared_done=one.compared_done + other.compared_done,
-        relations=_sum(one.relations, other.relations),
-        copying=_first(one.copying, other.copying),
+        quoted={number: quoted[number] for number in statistics.chosen},
+        without={**first.without, **second.without},
+        compared=_sum(first.compared, second.compared),
+        compared_done=first.compared_done + second.compared_done,
+        relations=_sum(first.relations, second.relations),
+        copying=_first(first.copying, second.copying),
     )
 
 
-def _of_both(one: Survey, other: Survey, name: str) -> Baseline:
+def _of_both(survey: Survey, more: Survey, name: str) -> Baseline:
     """A baseline over the texts of two shares; one of them may have none of it."""
-    first, second = one.baselines.get(name), other.baselines.get(name)
+    first, second = survey.baselines.get(name), more.baselines.get(name)
     if first is None or second is None:
-        found = first or second
-        assert found is not None
-        return found
+        baseline = first or second
+        assert baseline is not None
+        return baseline
     count = first.count + second.count
     sums = first.mean * first.count + second.mean * second.count
     return Baseline(first.done + second.done, count, sums / np.maximum(count, 1))
@@ -302,49 +302,49 @@ def _done(survey: Survey, variant: str) -> int:
     return survey.baselines[variant].done if variant in survey.baselines else 0
 
 
-def _with_texts(survey: Survey, found: MeasuredTexts, texts: Texts) -> Survey:
+def _with_texts(survey: Survey, measured: MeasuredTexts, texts: Texts) -> Survey:
     """A survey with one more batch of texts."""
-    known, own = survey.about.fingerprint, survey.statistics
+    known, statistics = survey.about.fingerprint, survey.statistics
     first = survey.span(survey.about.asked)[survey.done]
-    if known and known != found.fingerprint:
+    if known and known != measured.fingerprint:
         raise CannotSurvey(reason=phrase("the weights of the model have changed since the survey began: begin it again"))
-    if found.sites:
-        if own.sites and dict(own.sites) != dict(found.sites):
+    if measured.sites:
+        if statistics.sites and dict(statistics.sites) != dict(measured.sites):
             raise CannotSurvey(reason=phrase("not all texts go through the same heads"))
-        own = added(own if own.sites else empty(found.sites), found, first)
-    problems = {**survey.problems, **{first + number: error for number, error in found.problems.items()}}
+        statistics = added(statistics if statistics.sites else empty(measured.sites), measured, first)
+    problems = {**survey.problems, **{first + number: error for number, error in measured.problems.items()}}
     return replace(
         survey,
-        about=replace(survey.about, fingerprint=found.fingerprint),
-        statistics=own,
-        done=survey.done + len(found.values),
-        skipped=survey.skipped + len(found.problems),
+        about=replace(survey.about, fingerprint=measured.fingerprint),
+        statistics=statistics,
+        done=survey.done + len(measured.values),
+        skipped=survey.skipped + len(measured.problems),
         problems=dict(list(problems.items())[:MOST_PROBLEMS]),
-        quoted={number: texts.items[number] for number in own.chosen},
-        relations=_sum(survey.relations, found.relations),
+        quoted={number: texts.items[number] for number in statistics.chosen},
+        relations=_sum(survey.relations, measured.relations),
     )
 
 
 Sums = TypeVar("Sums", Compared, Relations)
 
 
-def _sum(one: Sums | None, other: Sums | None) -> Sums | None:
+def _sum(first: Sums | None, second: Sums | None) -> Sums | None:
     """The sum of what is there."""
-    return other if one is None else one if other is None else one + other
+    return second if first is None else first if second is None else first + second
 
 
-def _first(one: Array | None, other: Array | None) -> Array | None:
+def _first(first: Array | None, second: Array | None) -> Array | None:
     """What is there of two equal arrays."""
-    return other if one is None else one
+    return second if first is None else first
 
 
-def _with_baseline(survey: Survey, variant: Variant, found: MeasuredTexts) -> Survey:
+def _with_baseline(survey: Survey, variant: Variant, measured: MeasuredTexts) -> Survey:
     """A survey with one more batch of a baseline."""
     shape = survey.statistics.mean.shape
     before = survey.baselines.get(variant) or Baseline(0, np.zeros(shape, np.int64), np.zeros(shape))
-    values = found.values.astype(np.float64) if found.sites else np.zeros((0, *shape))
-    there = np.isfinite(values)
-    count = before.count + there.sum(axis=0)
-    sums = before.mean * before.count + np.where(there, values, 0.0).sum(axis=0)
-    own = Baseline(before.done + len(found.values), count, sums / np.maximum(count, 1))
-    return replace(survey, baselines={**survey.baselines, variant: own})
+    values = measured.values.astype(np.float64) if measured.sites else np.zeros((0, *shape))
+    known = np.isfinite(values)
+    count = before.count + known.sum(axis=0)
+    sums = before.mean * before.count + np.where(known, values, 0.0).sum(axis=0)
+    baseline = Baseline(before.done + len(measured.values), count, sums / np.maximum(count, 1))
+    return replace(survey, baselines={**survey.baselines, variant: baseline})

@@ -74,37 +74,37 @@ def to_bytes(survey: Survey) -> bytes:
 
 
 def _table(survey: Survey) -> arrow.Table:
-    own, names = survey.statistics, list(MEASURES)
-    rows = [(site, head) for site, head in own.heads for _ in names]
+    statistics, names = survey.statistics, list(MEASURES)
+    rows = [(site, head) for site, head in statistics.heads for _ in names]
     columns: dict[str, Any] = {
         "site": [site for site, _ in rows],
         "head": [head for _, head in rows],
-        "measure": names * len(own.heads),
-        "unit": units(names) * len(own.heads),
-        "count": own.count.ravel(),
-        "mean": own.mean.ravel(),
-        "std": own.deviation.ravel(),
-        "min": own.lowest.ravel(),
-        "max": own.highest.ravel(),
-        "squares": own.squares.ravel(),
-        "histogram": list(own.bins.reshape(-1, BINS)),
+        "measure": names * len(statistics.heads),
+        "unit": units(names) * len(statistics.heads),
+        "count": statistics.count.ravel(),
+        "mean": statistics.mean.ravel(),
+        "std": statistics.deviation.ravel(),
+        "min": statistics.lowest.ravel(),
+        "max": statistics.highest.ravel(),
+        "squares": statistics.squares.ravel(),
+        "histogram": list(statistics.bins.reshape(-1, BINS)),
     }
-    columns |= {name: list(getattr(own, name).reshape(-1, EXTREMES)) for name in RANKED}
-    columns |= {"sampled": list(np.moveaxis(own.sampled, 0, -1).reshape(len(rows), -1))}
+    columns |= {name: list(getattr(statistics, name).reshape(-1, EXTREMES)) for name in RANKED}
+    columns |= {"sampled": list(np.moveaxis(statistics.sampled, 0, -1).reshape(len(rows), -1))}
     for variant, baseline in survey.baselines.items():
         columns |= {f"{variant}_count": baseline.count.ravel(), f"{variant}_mean": baseline.mean.ravel()}
     others = {
         "about": asdict(survey.about),
-        "sites": dict(own.sites),
-        "texts": own.texts,
-        "tokens": own.tokens,
-        "sample": own.sample.tolist(),
+        "sites": dict(statistics.sites),
+        "texts": statistics.texts,
+        "tokens": statistics.tokens,
+        "sample": statistics.sample.tolist(),
         "done": survey.done,
-        "baselines": {name: each.done for name, each in survey.baselines.items()},
+        "baselines": {name: baseline.done for name, baseline in survey.baselines.items()},
         "skipped": survey.skipped,
         "problems": dict(survey.problems),
         "quoted": {
-            number: [each.source, each.target, each.links, *filter(None, [each.tree])] for number, each in survey.quoted.items()
+            number: [text.source, text.target, text.links, *filter(None, [text.tree])] for number, text in survey.quoted.items()
         },
         "without": dict(survey.without),
         "compared": survey.compared_done,
@@ -112,12 +112,12 @@ def _table(survey: Survey) -> arrow.Table:
         "matters": None if survey.matters is None else mattering.to_json(survey.matters),
         "share": list(survey.share),
     }
-    found = arrow.table(columns)
-    contexts = save({site: own.astype(np.float32) for site, own in survey.statistics.contexts.items()})
+    table = arrow.table(columns)
+    contexts = save({site: contexts_of_site.astype(np.float32) for site, contexts_of_site in survey.statistics.contexts.items()})
     pairs = save(survey.compared.arrays()) if survey.compared else b""
     counts = save(survey.relations.arrays()) if survey.relations else b""
-    told = {COMPARED: pairs, RELATIONS: counts, ABOUT: json.dumps(others, ensure_ascii=False), CONTEXTS: contexts}
-    return found.replace_schema_metadata({**(found.schema.metadata or {}), **told})
+    metadata = {COMPARED: pairs, RELATIONS: counts, ABOUT: json.dumps(others, ensure_ascii=False), CONTEXTS: contexts}
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **metadata})
 
 
 def read(path: Path) -> Survey:
@@ -145,11 +145,11 @@ def from_bytes(data: bytes, name: str) -> Survey:
             raise ValueError("too many numbers")
         table = file.read(columns=[name for name in file.schema_arrow.names if name not in NAMES])
         metadata = file.schema_arrow.metadata or {}
-        found = _survey(table, json.loads(metadata[ABOUT]), load(metadata[CONTEXTS]))
+        survey = _survey(table, json.loads(metadata[ABOUT]), load(metadata[CONTEXTS]))
         pairs = metadata[COMPARED]
         counts = metadata.get(RELATIONS)
         relations = Relations.of(load(counts)) if counts else None
-        return replace(found, compared=Compared.of(load(pairs)) if pairs else None, relations=relations)
+        return replace(survey, compared=Compared.of(load(pairs)) if pairs else None, relations=relations)
     except (
         OSError,
         arrow.ArrowException,
@@ -187,7 +187,7 @@ def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str
         bins=deep("histogram", BINS),
         sample=sample,
         sampled=np.moveaxis(deep("sampled", len(sample)), -1, 0).astype(np.float32),
-        contexts={site: own.astype(np.float64) for site, own in contexts.items()},
+        contexts={site: contexts_of_site.astype(np.float64) for site, contexts_of_site in contexts.items()},
         **{name: deep(name, size) for name, size in names},
     )
     baselines: dict[str, Baseline] = {

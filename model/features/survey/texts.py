@@ -69,10 +69,10 @@ def bundled(model: str) -> Texts:
     """
     name = OF_MODELS.get(model.partition("@")[0], "")
     lines = gzip.decompress((FOLDER / (name or "multi30k.tsv.gz")).read_bytes()).decode("utf-8")
-    found = read(lines, name or "multi30k.tsv.gz")
+    texts = read(lines, name or "multi30k.tsv.gz")
     if name:
-        return found
-    return Texts("multi30k (en)", tuple(Text(str(each.target)) for each in found.items), found.empty)
+        return texts
+    return Texts("multi30k (en)", tuple(Text(str(text.target)) for text in texts.items), texts.empty)
 
 
 def again(model: str, count: int, content: str, spec: Mapping[str, Any]) -> Texts | None:
@@ -84,13 +84,13 @@ def again(model: str, count: int, content: str, spec: Mapping[str, Any]) -> Text
         content: of these.
         spec: of the model, as JSON values.
     """
-    if (found := bundled(model).first(count)).content == content:
-        return found
+    if (texts := bundled(model).first(count)).content == content:
+        return texts
     try:
-        found = repeated_for(count, spec)
+        texts = repeated_for(count, spec)
     except CannotSurvey:  # a network without a vocabulary has no random texts
         return None
-    return found if found.content == content else None
+    return texts if texts.content == content else None
 
 
 def read_file(path: Path) -> Texts:
@@ -155,12 +155,12 @@ def _text(source: str, target: str | None = None, links: str | None = None) -> T
     return Text(source.strip(), target.strip() if target and target.strip() else None, (links or "").strip())
 
 
-def _uneven(name: str, line: int, found: int, columns: int) -> BadTexts:
+def _uneven(name: str, line: int, cells: int, columns: int) -> BadTexts:
     """What a line is refused with that has another number of columns."""
     reason = counted(
         "line {line:,} has {count} column, not {columns}",
         "line {line:,} has {count} columns, not {columns}",
-        found,
+        cells,
         line=line,
         columns=columns,
     )
@@ -239,8 +239,8 @@ def _tree(words: Sequence[str], tree: Sequence[str], name: str, line: int) -> st
             raise BadTexts(file=name, reason=reason)
     return (
         ""
-        if any(len(word.split()) != 1 for word in words) or all(each == "_:0:_" for each in tree)
-        else " ".join("".join(each.split()) for each in tree)
+        if any(len(word.split()) != 1 for word in words) or all(field == "_:0:_" for field in tree)
+        else " ".join("".join(field.split()) for field in tree)
     )
 
 

@@ -23,11 +23,11 @@ class Word:
 
 def parse(tree: str) -> tuple[Word, ...]:
     """The words of a parse as a text of a survey holds it: PART:HEAD:RELATION for each word, heads counted from 1."""
-    found = []
+    words = []
     for entry in tree.split():
         part, head, relation = entry.split(":", 2)
-        found.append(Word(part, int(head) - 1, relation))
-    return tuple(found)
+        words.append(Word(part, int(head) - 1, relation))
+    return tuple(words)
 
 
 def parts_of(tokens: Tokens, source: str | tuple[int, ...], tree: str) -> tuple[str, ...]:
@@ -41,5 +41,5 @@ def parts_of(tokens: Tokens, source: str | tuple[int, ...], tree: str) -> tuple[
     words = parse(tree)
     if not words or not isinstance(source, str) or tokens.name != "source":
         return ()
-    found = words_of(tokens, source.split())
-    return () if found is None else tuple(words[number].part if number >= 0 else "" for number in found)
+    word_of = words_of(tokens, source.split())
+    return () if word_of is None else tuple(words[number].part if number >= 0 else "" for number in word_of)

@@ -127,9 +127,9 @@ class RunningText:
         """Paragraphs. Raises DataError where Corpus.texts does."""
         name = self.file.replace("{split}", split)
         lines = read_lines(folder, name, self.origin, "UTF-8 text, a paragraph a line")
-        if not (found := [(line,) for line in lines if line.strip()]):
+        if not (texts := [(line,) for line in lines if line.strip()]):
             raise DataError(path=folder, detail=f"{name} holds nothing but blanks", do="fetch it again")
-        return found
+        return texts
 
 
 @dataclass(frozen=True)

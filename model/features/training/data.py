@@ -161,10 +161,10 @@ def divergence(logits: Tensor, batch: Batch) -> Tensor:
 
     Source: Liang et al. 2021, "R-Drop", equation 2.
     """
-    one, other = (
+    first, second = (
         half[real].float().log_softmax(-1) for half, real in zip(logits.chunk(2), (batch.following != PAD_ID).chunk(2), strict=True)
     )
-    return ((one.exp() - other.exp()) * (one - other)).sum(-1).mean() / 2
+    return ((first.exp() - second.exp()) * (first - second)).sum(-1).mean() / 2
 
 
 def validation_loss(network: nn.Module, pairs: Sequence[Pair], device: torch.device, size: int = 128) -> float:

@@ -184,8 +184,8 @@ class Recipe:
         """
         check_labels(self.examples, self.example_labels)
         if (self.target is None) != (self.encoder is None):
-            there, missing = ("target", "encoder") if self.encoder is None else ("encoder", "target")
-            raise BadSetting(name=there, found="given", allowed=f"given with {missing}, or left out where a text is continued")
+            given, missing = ("target", "encoder") if self.encoder is None else ("encoder", "target")
+            raise BadSetting(name=given, found="given", allowed=f"given with {missing}, or left out where a text is continued")
         if self.target is None and self.source.skipped_joins:  # its windows would begin elsewhere in each epoch
             raise BadSetting(name="skipped_joins", found=self.source.skipped_joins, allowed="left out where a text is continued")
 
@@ -235,8 +235,8 @@ def load(name: str) -> Recipe:
     """
     path = FOLDER / f"{name}.toml" if not name.endswith(".toml") else Path(name)
     if not path.is_file():
-        there = ", ".join(sorted(p.stem for p in FOLDER.glob("*.toml")))
-        raise UnknownModel(asked=name, there=f"the recipes {there}")
+        recipes = ", ".join(sorted(p.stem for p in FOLDER.glob("*.toml")))
+        raise UnknownModel(asked=name, there=f"the recipes {recipes}")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

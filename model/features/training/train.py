@@ -78,7 +78,7 @@ class Course:
         if not any(shares.values()):
             return self.training
         chance = Random(seed)
-        encoders = {strip: Varied(each, each.varied(shares[strip], chance)) for strip, each in self.tokenizers.items()}
+        encoders = {name: Varied(tokenizer, tokenizer.varied(shares[name], chance)) for name, tokenizer in self.tokenizers.items()}
         longest = _longest(self.recipe)
         drawn = examples(self.recipe.corpus, self.texts, encoders)
         return [old if _too_long(new, longest) else new for new, old in zip(drawn, self.training, strict=True)]
@@ -134,9 +134,9 @@ def _prepare(recipe: Recipe, data: Path | None, out: Path, device: torch.device,
     if not isinstance(corpus, RunningText):
         longest = _longest(recipe)
         for pair, text in zip(training, texts[corpus.train], strict=True):
-            if found := _too_long(pair, longest):
+            if problem := _too_long(pair, longest):
                 raise DataError(
-                    path="the training split", detail=f"{text[0][:60]!r} {found}", do="take it out, or raise max_positions"
+                    path="the training split", detail=f"{text[0][:60]!r} {problem}", do="take it out, or raise max_positions"
                 )
     accelerator = Accelerator(mixed_precision=PRECISIONS[how.precision], cpu=device.type == "cpu")
     steps = snapshot_steps(how.epochs * math.ceil(len(training) / how.sentences_per_batch)) if snapshots else frozenset()

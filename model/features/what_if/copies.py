@@ -53,18 +53,18 @@ class Silencer:
 
         A value with one row, the same for all copies, gets a row for each: what follows is then computed for each.
         """
-        own = silenced[:, :, None, None]
+        chosen = silenced[:, :, None, None]
 
         def silence(context: Tensor, start: int) -> Tensor:
             if not self.mean:
-                return context.masked_fill(own, 0.0)
+                return context.masked_fill(chosen, 0.0)
             if site.stack == "encoder" or self.of_source:
                 all_ = torch.ones(context.shape[2], device=context.device)
                 valid = self.valid if self.valid is not None and site.stack == "encoder" else all_
                 weights = (valid / valid.sum()).to(context)[:, None]
-                return torch.where(own, (context * weights).sum(dim=2, keepdim=True), context)
+                return torch.where(chosen, (context * weights).sum(dim=2, keepdim=True), context)
             counts = torch.arange(1, context.shape[2] + 1, device=context.device)[:, None]  # a copy is fed from its first row on
-            return torch.where(own, (context.cumsum(dim=2) / counts).to(context.dtype), context)
+            return torch.where(chosen, (context.cumsum(dim=2) / counts).to(context.dtype), context)
 
         return silence
 
@@ -96,11 +96,11 @@ class Copies:
 
     def __len__(self) -> int:
         """Number of copies."""
-        return next(len(each) for each in (self.silenced, self.edges, self.source, self.fed) if each is not None)
+        return next(len(part) for part in (self.silenced, self.edges, self.source, self.fed) if part is not None)
 
     def rows(self, index: Array) -> "Copies":
         """Some of the copies."""
-        silenced, source, fed = (None if each is None else each[index] for each in (self.silenced, self.source, self.fed))
+        silenced, source, fed = (None if part is None else part[index] for part in (self.silenced, self.source, self.fed))
         edges = None if self.edges is None else tuple(self.edges[i] for i in index)
         return Copies(self.sites, silenced, edges, source, fed, self.apart, self.silencer)
 
@@ -131,9 +131,9 @@ class Copies:
         """For each row the number of the first site where it differs from what all have in common; of sites: nowhere."""
         first = np.full(len(self), len(self.sites))
         if self.silenced is not None:
-            own = self.silenced & ~self.silenced.all(axis=0)
+            differs = self.silenced & ~self.silenced.all(axis=0)
             of_head = np.repeat(np.arange(len(self.sites)), list(self.sites.values()))
-            first = np.where(own.any(axis=1), of_head[own.argmax(axis=1)], first)
+            first = np.where(differs.any(axis=1), of_head[differs.argmax(axis=1)], first)
         if self.edges is not None:
             numbers = {site: number for number, site in enumerate(self.sites)}
             first = np.minimum(first, [numbers[edge.site] if edge else len(numbers) for edge in self.edges])
@@ -155,11 +155,11 @@ class Copies:
 
     def interventions(self, stack: str, device: torch.device) -> dict[str, Intervention]:
         """The interventions that make each row of a stack another copy, by the names of the values."""
-        found: dict[str, Intervention] = {}
+        interventions: dict[str, Intervention] = {}
         for site, columns in columns_of(self.sites).items():
             if site.stack == stack:
-                found |= changed(site, columns, self, device)
-        return found
+                interventions |= changed(site, columns, self, device)
+        return interventions
 
     def _heads(self, stack: str) -> list[int]:
         columns = columns_of(self.sites)
@@ -174,23 +174,23 @@ def columns_of(sites: Mapping[Site, int]) -> dict[Site, slice]:
 
 def changed(site: Site, columns: slice, copies: Copies, device: torch.device) -> dict[str, Intervention]:
     """The interventions that make each row of one site another copy, by the names of the values."""
-    found, silenced, edges = dict[str, Intervention](), copies.silenced, copies.edges
-    if silenced is not None and (own := silenced[:, columns]).any():
-        same = (own == own[:1]).all()
-        found[f"attention/{site}/context"] = copies.silencer(site, torch.tensor(own[:1] if same else own, device=device))
+    interventions, silenced, edges = dict[str, Intervention](), copies.silenced, copies.edges
+    if silenced is not None and (of_site := silenced[:, columns]).any():
+        rows = of_site[:1] if (of_site == of_site[:1]).all() else of_site  # one row where all are the same
+        interventions[f"attention/{site}/context"] = copies.silencer(site, torch.tensor(rows, device=device))
     if edges is not None and any(edge and edge.site == site for edge in edges):
-        found[f"attention/{site}/mask"] = _forbidding(site, columns.stop - columns.start, edges)
-    return found
+        interventions[f"attention/{site}/mask"] = _forbidding(site, columns.stop - columns.start, edges)
+    return interventions
 
 
 def _forbidding(site: Site, heads: int, edges: Sequence[Edge | None]) -> Intervention:
     """A mask [row, head or 1, query, key] in which each row's edge at `site` is closed."""
-    own = [(row, edge) for row, edge in enumerate(edges) if edge and edge.site == site]
-    each_head = any(edge.head is not None for _, edge in own)
+    forbidden = [(row, edge) for row, edge in enumerate(edges) if edge and edge.site == site]
+    each_head = any(edge.head is not None for _, edge in forbidden)
 
     def forbid(mask: Tensor, start: int) -> Tensor:
         wide = mask.expand(len(edges), heads if each_head else -1, -1, -1).clone()
-        for row, edge in own:
+        for row, edge in forbidden:
             head = slice(None) if edge.head is None else edge.head
             query = slice(None) if edge.query is None else edge.query
             wide[row, head, query, edge.key] = False
@@ -205,9 +205,9 @@ def chained(first: Mapping[str, Intervention], then: Mapping[str, Intervention])
     def both(name: str) -> Intervention:
         before, after = first.get(name), then.get(name)
         if before is None or after is None:
-            found = before or after
-            assert found is not None
-            return found
+            change = before or after
+            assert change is not None
+            return change
         return lambda value, start: after(before(value, start), start)
 
     return {name: both(name) for name in (*first, *(name for name in then if name not in first))}
@@ -226,19 +226,19 @@ class Layout:
         of_layer: list[list[Site]] = [[] for _ in layers]
         for site in sites:
             of_layer[layers.index((site.stack, site.pass_, site.layer))].append(site)
-        self.columns = [[(site, columns[site]) for site in own] for own in of_layer]
+        self.columns = [[(site, columns[site]) for site in sites_of_layer] for sites_of_layer in of_layer]
         """Of each layer: its sites and their columns."""
         self.sites_before = np.cumsum([0, *map(len, of_layer)]).tolist()
         """Of each layer, and of the end: the number of sites in front of it."""
-        self.heads_before = np.cumsum([0, *(sum(sites[site] for site in own) for own in of_layer)]).tolist()
+        self.heads_before = np.cumsum([0, *(sum(sites[site] for site in sites_of_layer) for sites_of_layer in of_layer)]).tolist()
         """The same, of heads."""
 
     def changed(self, number: int, copies: Copies, device: torch.device) -> dict[str, Intervention]:
         """The interventions that make each row of one layer another copy, by value name."""
-        found: dict[str, Intervention] = {}
+        interventions: dict[str, Intervention] = {}
         for site, columns in self.columns[number]:
-            found |= changed(site, columns, copies, device)
-        return found
+            interventions |= changed(site, columns, copies, device)
+        return interventions
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,5 +290,5 @@ class Rows:
         if silenced is not None and common and self.common.silenced is not None:
             silenced = np.concatenate([silenced, self.common.silenced])
         edges = None if self.copies.edges is None else (*self.copies.edges[rows], *((None,) if common else ()))
-        own = Copies(self.copies.sites, silenced, edges, silencer=self.copies.silencer)
-        return self.layout.changed(number, own, device)
+        part = Copies(self.copies.sites, silenced, edges, silencer=self.copies.silencer)
+        return self.layout.changed(number, part, device)

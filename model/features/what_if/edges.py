@@ -40,18 +40,18 @@ def edge_effects(question: Edges, scorer: Scorer, trace: Trace, on_count: OnCoun
     allowed = [_looking(trace, site, query).any(axis=0) for site, _ in rows]
     places = [(row, key) for row, keys in enumerate(allowed) for key in np.flatnonzero(keys).tolist()]
     edges = [Edge(*rows[row], query if rows[row][0].stack == "decoder" else None, key) for row, key in places]
-    found = scorer.score(Copies(sites(example.runner.info.spec), edges=(None, *edges)), on_count)
+    scores = scorer.score(Copies(sites(example.runner.info.spec), edges=(None, *edges)), on_count)
     widest = max(trace.attention[site].mask.shape[1] for site, _ in rows)
     changes, emptied = np.full((len(rows), widest), np.nan), np.zeros((len(rows), widest), bool)
-    for (row, key), own in zip(places, found[1:, question.token], strict=True):
-        changes[row, key] = own - found[0, question.token]
+    for (row, key), score in zip(places, scores[1:, question.token], strict=True):
+        changes[row, key] = score - scores[0, question.token]
         looking = _looking(trace, rows[row][0], query)
         emptied[row, key] = (looking[:, key] & (looking.sum(axis=1) == 1)).any()  # a row that may look at nothing but this key
     return EdgeEffects(
         tokens=example.tokens,
         ids=tuple(example.following.tolist()),
         first=example.first + 1,
-        log_probabilities=found[0],
+        log_probabilities=scores[0],
         token=question.token,
         sites=tuple(str(site) for site, _ in rows),
         heads=tuple(-1 if head is None else head for _, head in rows),
@@ -61,15 +61,15 @@ def edge_effects(question: Edges, scorer: Scorer, trace: Trace, on_count: OnCoun
     )
 
 
-def _rows(question: Edges, there: dict[Site, int]) -> Iterator[tuple[Site, int | None]]:
+def _rows(question: Edges, heads: dict[Site, int]) -> Iterator[tuple[Site, int | None]]:
     """The measured parts: each site, or each head of one."""
     if not question.site:
-        yield from ((site, None) for site in there)
+        yield from ((site, None) for site in heads)
         return
     site = Site.parse(question.site)
-    if site not in there:
-        raise UnknownSite(asked=question.site, there=", ".join(map(str, there)))
-    yield from ((site, head) for head in range(there[site]))
+    if site not in heads:
+        raise UnknownSite(asked=question.site, there=", ".join(map(str, heads)))
+    yield from ((site, head) for head in range(heads[site]))
 
 
 def _looking(trace: Trace, site: Site, query: int) -> Array:

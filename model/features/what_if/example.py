@@ -91,10 +91,10 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
         return request, len(prompt) if request.decoding.max_length else 1
     given = reader.read("source", request.target, spec.writer).tokens
     typed = isinstance(request.target, str)
-    start = next((place for place, special in enumerate(given.special) if typed and not special), 0)  # no second start token
+    start = next((position for position, special in enumerate(given.special) if typed and not special), 0)  # no second start token
     allowed, reason = reader.room(spec.writer)
-    if (found := len(prompt) + len(given) - start) > allowed:
-        raise TooManyTokens(found=found, allowed=allowed, reason=reason, strip="both")
+    if (needed := len(prompt) + len(given) - start) > allowed:
+        raise TooManyTokens(found=needed, allowed=allowed, reason=reason, strip="both")
     whole = (*prompt, *given.ids[start:])
     return replace(request, source=whole, target=None, begin=(), decoding=Decoding(max_length=0)), len(prompt)
 
@@ -117,7 +117,7 @@ def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, d
     if len(written) < first + 2:
         raise CannotMeasure(reason=phrase("the target has no token after the first one"))
     ids = torch.tensor(written, device=device)
-    rows = next(own.mask.shape[0] for site, own in trace.attention.items() if site.stack == "decoder")
+    rows = next(attention.mask.shape[0] for site, attention in trace.attention.items() if site.stack == "decoder")
     opened = any(isinstance(edit, Allow) for edit in request.edits)  # then even the last token can be looked at, where it was fed
     edited = EditedRun(runner, request, strips, lambda other: run(runner, other, device, str(device), most=most))
     source = None if prompt else _source(runner, request, trace, device, most)
@@ -163,8 +163,8 @@ class ForcedLogits:
 
     def log_probabilities(self) -> Tensor:
         """[row, token]."""
-        found = self.logits.float().log_softmax(dim=-1)
-        return found.gather(-1, self.following.expand(len(found), -1)[..., None])[..., 0]
+        log_probabilities = self.logits.float().log_softmax(dim=-1)
+        return log_probabilities.gather(-1, self.following.expand(len(log_probabilities), -1)[..., None])[..., 0]
 
     def with_likeliest(self) -> Tensor:
         """[2, row, token]: the log-probabilities, and the ids of the likeliest token at each place."""
@@ -190,24 +190,24 @@ class ForcedStates:
     def log_probabilities(self) -> Tensor:
         """[row, token]: the token's own logit minus log Σ exp over all logits."""
         sums = [torch.stack([_log_sum_exp(logits) for logits in self._chunks(states)]).logsumexp(dim=0) for states in self._rows()]
-        return self._own() - torch.cat(sums).view_as(self.states[..., 0])
+        return self._logit_of_token() - torch.cat(sums).view_as(self.states[..., 0])
 
     def with_likeliest(self) -> Tensor:
         """[2, row, token]: the log-probabilities, and the ids of the likeliest token at each place, from the same logits."""
         sums, ids = list[Tensor](), list[Tensor]()
         for states in self._rows():
             parts = [(*logits.max(dim=-1), _log_sum_exp(logits)) for logits in self._chunks(states)]
-            values, places, own = (torch.stack(part) for part in zip(*parts, strict=True))
+            values, places, sums_of_exp = (torch.stack(part) for part in zip(*parts, strict=True))
             chunk = values.argmax(dim=0)
-            sums.append(own.logsumexp(dim=0))
+            sums.append(sums_of_exp.logsumexp(dim=0))
             ids.append(places.gather(0, chunk[None])[0] + self._words(len(states)) * chunk)
-        found = self._own() - torch.cat(sums).view_as(self.states[..., 0])
-        return torch.stack([found.double(), torch.cat(ids).view(self.states.shape[:2]).double()])
+        log_probabilities = self._logit_of_token() - torch.cat(sums).view_as(self.states[..., 0])
+        return torch.stack([log_probabilities.double(), torch.cat(ids).view(self.states.shape[:2]).double()])
 
-    def _own(self) -> Tensor:
+    def _logit_of_token(self) -> Tensor:
         """[row, token]: the token's own logit."""
-        own = (self.states * self.output.weight[self.following]).sum(dim=-1)
-        return (own if self.output.bias is None else own + self.output.bias[self.following]).float()
+        logit = (self.states * self.output.weight[self.following]).sum(dim=-1)
+        return (logit if self.output.bias is None else logit + self.output.bias[self.following]).float()
 
     def _rows(self) -> Iterator[Tensor]:
         """States [row, model], some at a time."""

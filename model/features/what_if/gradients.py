@@ -82,24 +82,24 @@ def gradients(scorer: Scorer, baseline: Mapping[str, int | None], on_count: OnCo
         baseline: by stack the id at every position of the baseline; None: vectors of zeros.
         on_count: called with the number of gradients computed so far, and how many there are as far as is known.
     """
-    inputs, there = _vectors(scorer, {}), _vectors(scorer, baseline)
+    inputs, baselines = _vectors(scorer, {}), _vectors(scorer, baseline)
     zeros = {name: torch.zeros_like(x) for name, x in inputs.items()}
     every = np.arange(len(scorer.example.following))
     gradient = _Weighing(scorer, (zeros, inputs)).weighed(np.ones(1), np.ones(1), every)[0]
-    integral = _Integral(scorer, (there, inputs), on_count)
+    integral = _Integral(scorer, (baselines, inputs), on_count)
     integral.measure(every)
     integral.halve(np.ones(PARTS, bool))
-    found, changed = np.full_like(gradient, np.nan), np.full_like(gradient, np.nan)
+    integrated, changed = np.full_like(gradient, np.nan), np.full_like(gradient, np.nan)
     lacking, left = np.full(len(every), np.nan), every
     while len(left):
         integral.measure(left)
         state = integral.convergence(left)
         lacking[left], good = state.lacking, state.good
-        found[left[good]], changed[left[good]] = state.sums[good], state.changed[good]
+        integrated[left[good]], changed[left[good]] = state.sums[good], state.changed[good]
         left = left[~good]
         if not len(left) or not integral.halve(state.worst):
             break
-    return Gradients(gradient, found, changed, integral.difference, lacking, integral.points)
+    return Gradients(gradient, integrated, changed, integral.difference, lacking, integral.points)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +166,8 @@ class _Integral:
         width = np.diff(self._edges)[parts, None] / 2
         places, weights = self._edges[parts, None] + width * (self._places + 1), width * self._weights
         before, known = self._gradients, self._gradients + places.size * len(tokens)
-        found = self._weighing.weighed(places.ravel(), weights.ravel(), tokens, lambda done: self._on_count(before + done, known))
-        self.sums[np.ix_(parts, tokens)] = found.reshape(len(parts), POINTS, *found.shape[1:]).sum(axis=1)
+        weighed = self._weighing.weighed(places.ravel(), weights.ravel(), tokens, lambda done: self._on_count(before + done, known))
+        self.sums[np.ix_(parts, tokens)] = weighed.reshape(len(parts), POINTS, *weighed.shape[1:]).sum(axis=1)
         self._gradients = known
         self.points += places.size
         self._done[:] = True
@@ -178,14 +178,14 @@ class _Integral:
 
     def convergence(self, tokens: Array) -> _Convergence:
         """How far some tokens are, for which all parts were measured."""
-        each, squares = np.abs(self.lacking[:, tokens]), self.squares[:, tokens]
+        lacks, squares = np.abs(self.lacking[:, tokens]), self.squares[:, tokens]
         sums, lacking = self.sums[:, tokens].sum(axis=0), np.abs(self.lacking[:, tokens].sum(axis=0))
         changed = np.sqrt(squares.sum(axis=0))
         most_lacking, most_changed = TOLERANCE * np.abs(self.difference[tokens]), TOLERANCE * np.abs(sums).max(axis=1)
-        is_sum = (lacking <= most_lacking) & (each.sum(axis=0) <= CHANCE * np.abs(sums).sum(axis=1))
+        is_sum = (lacking <= most_lacking) & (lacks.sum(axis=0) <= CHANCE * np.abs(sums).sum(axis=1))
         are_words = changed.max(axis=1) <= most_changed
         allowed = np.repeat(most_changed[~are_words] ** 2, sums.shape[1])
-        worst = _worst(each[:, ~is_sum], most_lacking[~is_sum])
+        worst = _worst(lacks[:, ~is_sum], most_lacking[~is_sum])
         worst |= _worst(squares[:, ~are_words].reshape(len(squares), -1), allowed)
         return _Convergence(sums, changed, lacking, is_sum & are_words, worst)
 
@@ -217,11 +217,11 @@ class _Weighing:
 
     def scores(self, places: Array) -> Array:
         """[place, token], log-probabilities at some places of the way."""
-        found, left = list[Array](), places
+        scores, left = list[Array](), places
         while len(left):
-            own, left = np.split(left, [self._pace.whole(self._most * FORWARD) // FORWARD or 1])
-            found.append(self._ask(lambda own=own: self._points(own).scores, FORWARD * len(own)))  # type: ignore[misc]
-        return np.concatenate(found)
+            some, left = np.split(left, [self._pace.whole(self._most * FORWARD) // FORWARD or 1])
+            scores.append(self._ask(lambda some=some: self._points(some).scores, FORWARD * len(some)))  # type: ignore[misc]
+        return np.concatenate(scores)
 
     def weighed(self, places: Array, weights: Array, tokens: Array, on_done: Callable[[int], None] = lambda done: None) -> Array:
         """[point, token, input]: weight · gradient · (input − baseline) at each of some points between baseline and input.
@@ -229,20 +229,20 @@ class _Weighing:
         Args:
             on_done: called with the number of gradients computed so far.
         """
-        found, begin = list[Array](), 0
+        rows_done, begin = list[Array](), 0
         while begin < len(places):
             units = self._pace.whole(self._most * (FORWARD + len(tokens)))
-            own = slice(begin, begin + max(1, units // (FORWARD + len(tokens))))
-            parts, rows = list[Array](), len(places[own])
+            span = slice(begin, begin + max(1, units // (FORWARD + len(tokens))))
+            parts, rows = list[Array](), len(places[span])
             left = tokens
             while len(left):  # one point for all tokens can take longer than a moment: the forward pass is computed again then
                 size = max(1, self._pace.whole(rows * (FORWARD + len(left))) // rows - FORWARD)
                 some, left = np.split(left, [size])
-                parts.append(self._attributed(places[own], weights[own], some))
+                parts.append(self._attributed(places[span], weights[span], some))
                 on_done(begin * len(tokens) + rows * (len(tokens) - len(left)))
-            found.append(np.concatenate(parts, axis=1))
+            rows_done.append(np.concatenate(parts, axis=1))
             begin += rows
-        return np.concatenate(found)
+        return np.concatenate(rows_done)
 
     def _attributed(self, places: Array, weights: Array, tokens: Array) -> Array:
         """As `weighed`, in one call; half of the points at a time where memory does not suffice."""
@@ -284,23 +284,23 @@ class _Points:
 
     def attributed(self, weights: Array, tokens: Array, steps: Mapping[str, Tensor]) -> Tensor:
         """[point, token, input]: the gradients by the leaves times `steps`, weighed."""
-        each = torch.tensor(weights, dtype=self.scores.dtype, device=self.scores.device)[:, None]
-        (states,) = torch.autograd.grad((self.scores * each).sum(), self.last, retain_graph=True)  # once for all tokens
+        factors = torch.tensor(weights, dtype=self.scores.dtype, device=self.scores.device)[:, None]
+        (states,) = torch.autograd.grad((self.scores * factors).sum(), self.last, retain_graph=True)  # once for all tokens
         rows = []
         for token in tokens.tolist():
-            own = torch.zeros_like(states)
-            own[:, self.first + token] = states[:, self.first + token]
-            found = torch.autograd.grad(self.last, list(self.leaves.values()), own, retain_graph=True)
-            parts = [(part * steps[name]).sum(dim=2) for name, part in zip(self.leaves, found, strict=True)]
+            direction = torch.zeros_like(states)
+            direction[:, self.first + token] = states[:, self.first + token]
+            gradients = torch.autograd.grad(self.last, list(self.leaves.values()), direction, retain_graph=True)
+            parts = [(part * steps[name]).sum(dim=2) for name, part in zip(self.leaves, gradients, strict=True)]
             rows.append(torch.cat(parts, dim=1))
         return torch.stack(rows, dim=1)
 
 
-def _interpolated(example: Example, there: dict[str, Tensor], inputs: dict[str, Tensor], places: Array) -> _Points:
+def _interpolated(example: Example, baselines: dict[str, Tensor], inputs: dict[str, Tensor], places: Array) -> _Points:
     """The example at some places between baseline (0) and input (1)."""
     shares = torch.tensor(places, device=example.device)[:, None, None]
     leaves = {
-        name: torch.lerp(there[name].clone(), x.clone(), shares.to(x.dtype)).detach().requires_grad_()  # no inference tensors
+        name: torch.lerp(baselines[name].clone(), x.clone(), shares.to(x.dtype)).detach().requires_grad_()  # no inference tensors
         for name, x in inputs.items()
     }
     spec, last = example.runner.info.spec, list[Tensor]()
@@ -329,7 +329,7 @@ def _instead(leaf: Tensor) -> Intervention:
 
 def _vectors(scorer: Scorer, ids: Mapping[str, int | None]) -> dict[str, Tensor]:
     """[1, position, model] by stack: the vectors that enter the first layer, or those of one id in every place."""
-    example, found = scorer.example, dict[str, Tensor]()
+    example, vectors = scorer.example, dict[str, Tensor]()
     fed = np.full(example.fed.shape, ids.get("decoder") or 0) if ids else example.fed.cpu().numpy()
     source = None
     if example.source is not None and not example.source.is_floating_point():
@@ -337,10 +337,10 @@ def _vectors(scorer: Scorer, ids: Mapping[str, int | None]) -> dict[str, Tensor]
     copies = Copies(sites(example.runner.info.spec), fed=fed, source=source)
 
     stacks = example.runner.info.spec.stacks
-    also = {f"embedded/{stack}": _noting(lambda value, stack=stack: found.update({stack: value.detach()})) for stack in stacks}  # type: ignore[misc]
+    also = {f"embedded/{stack}": _noting(lambda value, stack=stack: vectors.update({stack: value.detach()})) for stack in stacks}  # type: ignore[misc]
     _ask(scorer, lambda: forced(example, copies, also).log_probabilities())
     zeros = {stack for stack in stacks if ids and ids.get(stack) is None}
-    return {stack: torch.zeros_like(x) if stack in zeros else x for stack, x in found.items()}
+    return {stack: torch.zeros_like(x) if stack in zeros else x for stack, x in vectors.items()}
 
 
 def _ask(scorer: Scorer, compute: Callable[[], Tensor], units: float = 1, pace: Pace | None = None) -> Array:

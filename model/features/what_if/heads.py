@@ -43,23 +43,23 @@ from model.transformer.networks import Translates
 def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_count) -> HeadEffects:
     """The answer to `question`."""
     example = scorer.example
-    there = sites(example.runner.info.spec)
-    players = {site: _Site(heads, question) for site, heads in there.items()}
+    head_counts = sites(example.runner.info.spec)
+    players = {site: _Site(heads, question) for site, heads in head_counts.items()}
     wanted = [(site, heard) for site, player in players.items() for heard in dict.fromkeys(player.coalitions())]
     everyone = next((site, player.all) for site, player in players.items())
-    base, *scores = scorer.score(_copies(there, [everyone, *wanted], _silencer(question, example)), on_count)
+    base, *scores = scorer.score(_copies(head_counts, [everyone, *wanted], _silencer(question, example)), on_count)
     values = {site: {player.all: base} for site, player in players.items()}
-    for (site, heard), own in zip(wanted, scores, strict=True):
-        values[site][heard] = own
-    found = [player.numbers(values[site]) for site, player in players.items()]
-    joined = {name: np.concatenate([own[name] for own in found]) for name in found[0]}
+    for (site, heard), score in zip(wanted, scores, strict=True):
+        values[site][heard] = score
+    by_site = [player.numbers(values[site]) for site, player in players.items()]
+    joined = {name: np.concatenate([score[name] for score in by_site]) for name in by_site[0]}
     return HeadEffects(
         tokens=example.tokens,
         ids=tuple(example.following.tolist()),
         first=example.first + 1,
         log_probabilities=base,
-        heads=tuple(Head(str(site), head) for site, heads in there.items() for head in range(heads)),
-        sites=tuple(map(str, there)),
+        heads=tuple(Head(str(site), head) for site, heads in head_counts.items() for head in range(heads)),
+        sites=tuple(map(str, head_counts)),
         **joined,
     )
 
@@ -75,12 +75,12 @@ def _silencer(question: Heads, example: Example) -> Silencer:
     return Silencer(True, padding, of_source=isinstance(decoder, StackSpec) and decoder.wiring == "memory")
 
 
-def _copies(there: dict[Site, int], coalitions: Sequence[tuple[Site, int]], silencer: Silencer = ZEROS) -> Copies:
+def _copies(head_counts: dict[Site, int], coalitions: Sequence[tuple[Site, int]], silencer: Silencer = ZEROS) -> Copies:
     """A copy for each coalition: the heads of one site that are heard, as bits. Head h is bit h."""
-    silenced, columns = np.zeros((len(coalitions), sum(there.values())), bool), columns_of(there)
+    silenced, columns = np.zeros((len(coalitions), sum(head_counts.values())), bool), columns_of(head_counts)
     for row, (site, heard) in enumerate(coalitions):
-        silenced[row, columns[site]] = [not heard >> head & 1 for head in range(there[site])]
-    return Copies(there, silenced=silenced, silencer=silencer)
+        silenced[row, columns[site]] = [not heard >> head & 1 for head in range(head_counts[site])]
+    return Copies(head_counts, silenced=silenced, silencer=silencer)
 
 
 class _Site:
@@ -108,15 +108,15 @@ class _Site:
         Args:
             v: log-probabilities [token] by the heads that are heard.
         """
-        asked, found, heads = self.question.measures, dict[str, Array](), range(self.heads)
+        asked, numbers, heads = self.question.measures, dict[str, Array](), range(self.heads)
         if "without" in asked:
-            found["without"] = np.stack([v[self.all ^ 1 << head] - v[self.all] for head in heads])
+            numbers["without"] = np.stack([v[self.all ^ 1 << head] - v[self.all] for head in heads])
         if "alone" in asked:
-            found["alone"] = np.stack([v[1 << head] - v[self.all] for head in heads])
+            numbers["alone"] = np.stack([v[1 << head] - v[self.all] for head in heads])
         if "share" in asked:
-            found["none"] = (v[0] - v[self.all])[None]
-            found |= self._sampled(v) if self.orders else self._exact(v)
-        return found
+            numbers["none"] = (v[0] - v[self.all])[None]
+            numbers |= self._sampled(v) if self.orders else self._exact(v)
+        return numbers
 
     def _exact(self, v: dict[int, Array]) -> dict[str, Array]:
         n = self.heads
@@ -150,7 +150,7 @@ def _orders(heads: int, count: int, seed: int) -> list[list[int]]:
     """Random orders of the heads, each followed by its reverse: at least two pairs, so that there is a standard error."""
     draw = np.random.default_rng(seed)
     drawn = [draw.permutation(heads).tolist() for _ in range(max(2, count // 2))]
-    return [order for one in drawn for order in (one, one[::-1])]
+    return [order for forwards in drawn for order in (forwards, forwards[::-1])]
 
 
 def _on_the_way(order: Sequence[int]) -> Iterable[int]:
@@ -167,8 +167,8 @@ TOGETHER = 3
 
 def prune_curve(question: Prune, scorer: Scorer, on_count: OnCount = ignore_count) -> PruneCurve:
     """The answer to `question`."""
-    example, there = scorer.example, sites(scorer.example.runner.info.spec)
-    heads = [Head(str(site), head) for site, count in there.items() for head in range(count)]
+    example, head_counts = scorer.example, sites(scorer.example.runner.info.spec)
+    heads = [Head(str(site), head) for site, count in head_counts.items() for head in range(count)]
     on_count(0, len(heads))
     pruning = _Pruning(question, scorer, len(heads))
     for step in range(len(heads)):
@@ -210,11 +210,11 @@ class _Pruning:
         while len(waiting) and (best < 0 or self._gains[waiting[0]] > self._gains[best]):
             first = int(np.isinf(self._gains[waiting]).sum())  # all where none was measured before
             tried, waiting = np.split(waiting, [max(first, self._together)])
-            found, ids = self._measured(tried)
-            self._gains[tried] = self._sign * (found.sum(axis=1) - self.curve[-1].sum())
+            scores, ids = self._measured(tried)
+            self._gains[tried] = self._sign * (scores.sum(axis=1) - self.curve[-1].sum())
             top = int(self._gains[tried].argmax())
             if best < 0 or self._gains[tried[top]] > self._gains[best]:
-                best, now = int(tried[top]), (found[top], ids[top])
+                best, now = int(tried[top]), (scores[top], ids[top])
         self._silenced[best] = True
         self.order.append(best)
         self.curve.append(now[0])

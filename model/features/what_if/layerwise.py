@@ -63,10 +63,10 @@ class _Stack:
         x: Tensor = self.module.embedding(self.ids, 0, self.name, run)
         return x
 
-    def layer(self, place: tuple[int, int], x: Tensor, memory: Tensor | None, run: Run) -> Tensor:
+    def layer(self, layer: tuple[int, int], x: Tensor, memory: Tensor | None, run: Run) -> Tensor:
         """The stream after one layer."""
         streams = (x,) if memory is None else (x, memory)
-        after: Tensor = self.module.layers[place[1]](*streams, *self.masks, self.name, *place, run)
+        after: Tensor = self.module.layers[layer[1]](*streams, *self.masks, self.name, *layer, run)
         return after
 
     def leave(self, x: Tensor, run: Run) -> Tensor:
@@ -97,12 +97,12 @@ class Projected(NoCache):
         stream = self._streams.get(site.kind)
         if stream is None:
             return compute()
-        found = self._store.get((site, stream))
-        if found is None:
-            found = compute()
-            if self._store.getsizeof(found) <= self._store.maxsize:
-                self._store[site, stream] = found
-        return found
+        projected = self._store.get((site, stream))
+        if projected is None:
+            projected = compute()
+            if self._store.getsizeof(projected) <= self._store.maxsize:
+                self._store[site, stream] = projected
+        return projected
 
 
 class Layerwise:
@@ -117,7 +117,7 @@ class Layerwise:
         assert isinstance(network, EncoderDecoder | CausalLM)
         self._example, self._network = example, network
         self._known: cachetools.LRUCache[tuple[int, bytes], Tensor] = cachetools.LRUCache(KEPT_BYTES, attrgetter("nbytes"))
-        self._projected: Held = cachetools.LRUCache(KEPT_BYTES, lambda pair: sum(each.nbytes for each in pair))
+        self._projected: Held = cachetools.LRUCache(KEPT_BYTES, lambda pair: sum(tensor.nbytes for tensor in pair))
         target = network.target_mask(example.fed, 0)
         if isinstance(network, CausalLM):
             self._stacks = [_Stack("decoder", network, example.fed, (target,))]
@@ -128,9 +128,9 @@ class Layerwise:
                 _Stack("encoder", network.encoder, example.source, (source,)),
                 _Stack("decoder", network.decoder, example.fed, (target, source)),
             ]
-        self._long = max(each.ids.shape[1] for each in self._stacks) > LONG and not needs_weights(example.interventions)
-        self._places = [(stack, place) for stack in self._stacks for place in stack.places]
-        self._layout = Layout(sites(example.runner.info.spec), [(stack.name, *place) for stack, place in self._places])
+        self._long = max(stack.ids.shape[1] for stack in self._stacks) > LONG and not needs_weights(example.interventions)
+        self._places = [(stack, layer) for stack in self._stacks for layer in stack.places]
+        self._layout = Layout(sites(example.runner.info.spec), [(stack.name, *layer) for stack, layer in self._places])
         self._entries = (0, len(self._stacks[0].places)) if len(self._stacks) > 1 else (0,)  # where a stack begins
 
     @staticmethod
@@ -156,8 +156,8 @@ class Layerwise:
         order = np.argsort(firsts, kind="stable")
         batch = Rows(copies.rows(order), copies.common(), firsts[order], self._layout)
         begin, end = len(self._places) - len(self._stacks[-1].places), len(self._places)  # the decoder's layers
-        found = [self._grown(rows, begin, end, read) for rows, read in self._passes(batch, batch.before(begin), begin)]
-        states = [self._stacks[-1].leave(x, self._around) for x in found]
+        streams = [self._run_layers(rows, begin, end, read) for rows, read in self._passes(batch, batch.before(begin), begin)]
+        states = [self._stacks[-1].leave(x, self._around) for x in streams]
         return torch.cat(states)[np.argsort(order).tolist()]
 
     def _passes(self, batch: Rows, early: int, begin: int) -> list[tuple[Rows, Tensor | None]]:
@@ -169,14 +169,14 @@ class Layerwise:
         """
         if not early or len(self._stacks) == 1:
             return [(batch, self._memory(batch.common))]
-        own = self._stacks[0].leave(self._grown(batch.part(0, early), 0, begin, None), self._around)
+        memories = self._stacks[0].leave(self._run_layers(batch.part(0, early), 0, begin, None), self._around)
         shared, late = self._memory(batch.common), len(batch) - early  # known by now: what is shared went along
         assert shared is not None
         if late < 1 or len(batch) < WORTH_A_PASS:
-            return [(batch, torch.cat([own, shared.expand(late, -1, -1)]))]
-        return [(batch.part(0, early), own), (batch.part(early, early + late), shared)]
+            return [(batch, torch.cat([memories, shared.expand(late, -1, -1)]))]
+        return [(batch.part(0, early), memories), (batch.part(early, early + late), shared)]
 
-    def _grown(self, batch: Rows, begin: int, end: int, memory: Tensor | None) -> Tensor:
+    def _run_layers(self, batch: Rows, begin: int, end: int, memory: Tensor | None) -> Tensor:
         """The stream of all rows after layer `end` - 1; each joins in front of its own layer.
 
         Args:
@@ -188,15 +188,16 @@ class Layerwise:
             for count in batch.joining(number, first=number == begin):
                 state = self._state(number, batch.common)
                 if parts and count < WORTH_A_CALL:
-                    before, there = parts.pop()
-                    parts.append((torch.cat([before.expand(there, -1, -1), state.expand(count, -1, -1)]), there + count))
+                    before, count_before = parts.pop()
+                    joined = torch.cat([before.expand(count_before, -1, -1), state.expand(count, -1, -1)])
+                    parts.append((joined, count_before + count))
                 else:
                     parts.append((state, count))
             rows, after = 0, list[Tensor]()
             for stream, count in parts:
-                own = slice(rows, rows + count)
-                read = memory if memory is None or len(memory) == 1 else memory[own]
-                after.append(self._part(number, batch, own, stream, read).expand(count, -1, -1))
+                span = slice(rows, rows + count)
+                read = memory if memory is None or len(memory) == 1 else memory[span]
+                after.append(self._part(number, batch, span, stream, read).expand(count, -1, -1))
                 rows += count
             if after:
                 x = after[0] if len(after) == 1 else torch.cat(after)
@@ -205,20 +206,20 @@ class Layerwise:
         last = [self._state(end, batch.common).expand(left, -1, -1)] if left else []
         return torch.cat([*([] if x is None else [x]), *last])
 
-    def _part(self, number: int, batch: Rows, own: slice, stream: Tensor, memory: Tensor | None) -> Tensor:
+    def _part(self, number: int, batch: Rows, span: slice, stream: Tensor, memory: Tensor | None) -> Tensor:
         """The stream of some rows after a layer.
 
         What all copies have in common is one more row where it is not known yet: this costs less than a call of its own.
         """
-        stack, place = self._places[number]
+        stack, layer = self._places[number]
         alone = stream is self._known.get((number, self._before(number, batch.common)))  # of no row yet, but of all that join
         shared = memory is None or batch.before(self._entries[-1]) == 0
         key = self._after(number, batch.common)
         needed = number < self._entries[-1] or batch.before(number + 1) < len(batch)  # some copies still wait for it
         also = alone and shared and needed and key not in self._known
-        changed = batch.interventions(number, own, self._example.device, common=also)
-        run = self._run(changed, batch.copies, self._keys(number, batch.common, own=alone, read=shared))
-        after = stack.layer(place, stream, memory, run)
+        changed = batch.interventions(number, span, self._example.device, common=also)
+        run = self._run(changed, batch.copies, self._keys(number, batch.common, text=alone, read=shared))
+        after = stack.layer(layer, stream, memory, run)
         if not also:
             return after
         self._keep(key, self._left(number, after[-1:].clone()))
@@ -238,19 +239,19 @@ class Layerwise:
     def _state(self, number: int, common: Copies) -> Tensor:
         """The stream [1, position, model] in front of a layer; with the number of layers, after the last one."""
         key = (number, self._before(number, common))
-        found = self._known.get(key)
-        if found is None:
+        state = self._known.get(key)
+        if state is None:
             begins = number in self._entries
-            found = self._keep(key, self._places[number][0].enter(self._around) if begins else self._next(number - 1, common))
-        return found
+            state = self._keep(key, self._places[number][0].enter(self._around) if begins else self._next(number - 1, common))
+        return state
 
     def _next(self, number: int, common: Copies) -> Tensor:
         """The stream [1, position, model] after a layer."""
-        stack, place = self._places[number]
+        stack, layer = self._places[number]
         memory = self._memory(common) if stack.name == "decoder" else None
         changed = self._layout.changed(number, common, self._example.device)
-        run = self._run(changed, common, self._keys(number, common, own=True, read=True))
-        return stack.layer(place, self._state(number, common), memory, run)
+        run = self._run(changed, common, self._keys(number, common, text=True, read=True))
+        return stack.layer(layer, self._state(number, common), memory, run)
 
     def _memory(self, common: Copies) -> Tensor | None:
         """The encoder's output [1, key, model]; None: there is no encoder."""
@@ -264,8 +265,8 @@ class Layerwise:
 
     def _after(self, number: int, common: Copies) -> tuple[int, bytes]:
         """The key of the stream after a layer; that of the encoder's end is negative, since the decoder's beginning comes next."""
-        there = number + 1
-        return -there if there in self._entries else there, self._before(there, common)
+        after = number + 1
+        return -after if after in self._entries else after, self._before(after, common)
 
     def _left(self, number: int, x: Tensor) -> Tensor:
         """The stream after a layer, as it is kept: after the encoder's last one it is the encoder's output."""
@@ -275,16 +276,16 @@ class Layerwise:
         """The silenced values before a layer, of one copy: copies that are equal in it have the same states there."""
         return b"" if copies.silenced is None else copies.silenced[row, : self._layout.heads_before[number]].tobytes()
 
-    def _keys(self, number: int, common: Copies, own: bool, read: bool) -> Projected:
+    def _keys(self, number: int, common: Copies, text: bool, read: bool) -> Projected:
         """Keys and values of one layer that were computed before.
 
         Args:
-            own: whether the stream is what all copies have in common.
+            text: whether the stream is what all copies have in common.
             read: whether the encoder's output is.
         """
         memory = self._before(self._entries[-1], common)
-        there = {"self": self._before(number, common)} if own else {}
-        return Projected(self._projected, there | ({"cross": memory} if read else {}))
+        known = {"self": self._before(number, common)} if text else {}
+        return Projected(self._projected, known | ({"cross": memory} if read else {}))
 
     def _run(self, changed: dict[str, Intervention], copies: Copies, cache: Projected) -> Run:
         """The run that changes each row in one layer. All copies of a question use the same kernel."""

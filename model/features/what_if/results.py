@@ -115,13 +115,13 @@ class HeadEffects(Result):
         return shared | {"log_probability": self.total, "heads": heads, "sites": sites}
 
     def _head(self, index: int) -> dict[str, Any]:
-        own, errors = self.heads[index], self.total_share_error
-        found: dict[str, Any] = {"site": own.site, "head": own.head}
+        head, errors = self.heads[index], self.total_share_error
+        summary: dict[str, Any] = {"site": head.site, "head": head.head}
         for name in ("without", "alone", "share"):
-            found |= _numbers(name, getattr(self, name), index)
+            summary |= _numbers(name, getattr(self, name), index)
         if errors is not None and errors[index] > 0:
-            found["share_error"] = plain(errors[index])
-        return found
+            summary["share_error"] = plain(errors[index])
+        return summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,8 +255,8 @@ def from_bytes(kind: type[Kind], data: bytes) -> Kind:
     """
     try:
         arrays, metadata = tensors_and_metadata(data)
-        found = {**arrays, **_others(get_type_hints(kind), json.loads(metadata["headlight"]))}
-        return kind(**found)
+        values = {**arrays, **_others(get_type_hints(kind), json.loads(metadata["headlight"]))}
+        return kind(**values)
     except (SafetensorError, BadSetting, KeyError, TypeError, ValueError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
 

@@ -59,24 +59,24 @@ class Scorer:
         Raises:
             OutOfMemory: not even one copy fits into the memory of the device.
         """
-        return self._read(copies, lambda found: found.log_probabilities(), on_count)
+        return self._read(copies, lambda forced: forced.log_probabilities(), on_count)
 
     def score_with_likeliest(self, copies: Copies) -> tuple[Array, Array]:
         """As `score`, and ids [row, token] of the likeliest token at each place, the target before it being fed."""
-        found, ids = self._read(copies, lambda forced: forced.with_likeliest(), ignore_count)
-        return found, ids.astype(np.int64)
+        scores, ids = self._read(copies, lambda forced: forced.with_likeliest(), ignore_count)
+        return scores, ids.astype(np.int64)
 
     def _read(self, copies: Copies, read: Callable[[Forced], Tensor], on_count: OnCount) -> Array:
         """Numbers [..., row, token] of each copy, float64."""
-        found, order, done = list[Array](), list[Array](), 0
+        parts, order, done = list[Array](), list[Array](), 0
         on_count(0, len(copies))
         passes = self.passes(copies)
         for rows in copies.batches(self.rows(), passes, self.pace.units):
-            found.append(self._batch(copies.rows(rows), passes[rows], read))
+            parts.append(self._batch(copies.rows(rows), passes[rows], read))
             order.append(rows)
             done += len(rows)
             on_count(done, len(copies))
-        joined: Array = np.concatenate(found, axis=-2)[..., np.argsort(np.concatenate(order)), :]
+        joined: Array = np.concatenate(parts, axis=-2)[..., np.argsort(np.concatenate(order)), :]
         return joined
 
     def rows(self, graph: bool = False) -> int:
@@ -126,8 +126,8 @@ class Scorer:
         call = Call(
             network, Run(), self.example.fed, computed_by=lambda: pace.timed(units, lambda: compute().cpu()), gives_way=True
         )
-        found: Array = self.ask(call).double().numpy()
-        return found
+        answer: Array = self.ask(call).double().numpy()
+        return answer
 
     def _batch(self, copies: Copies, passes: Array, read: Callable[[Forced], Tensor]) -> Array:
         """The copies of one batch; half of them at a time where memory does not suffice."""

@@ -104,14 +104,14 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
         ids=tuple(example.following.tolist()),
         first=example.first + 1,
         log_probabilities=base,
-        inputs=tuple(example.strips[strip].texts[place] for strip, place in zip(strips, positions, strict=True)),
+        inputs=tuple(example.strips[strip].texts[position] for strip, position in zip(strips, positions, strict=True)),
         strips=strips,
         positions=positions,
         difference=by_gradient.difference,
         residue=by_gradient.difference - by_gradient.integrated.sum(axis=1),  # NaN where there are none
         baseline=named,
         missing=missing,
-        **{name: np.where(later, np.nan, found) for name, found in hidden.items()},
+        **{name: np.where(later, np.nan, array) for name, array in hidden.items()},
     )
 
 
@@ -133,9 +133,9 @@ def _baseline(spec: AnySpec, example: Example) -> tuple[Mapping[str, int | None]
     return dict.fromkeys(spec.stacks), "zeros"
 
 
-def _unsettled(found: Gradients, tokens: tuple[str, ...]) -> dict[str, Phrase]:
+def _unsettled(gradients: Gradients, tokens: tuple[str, ...]) -> dict[str, Phrase]:
     """Why some tokens have no integrated gradients, with what the first of them lacks."""
-    without = np.flatnonzero(np.isnan(found.integrated).all(axis=1))
+    without = np.flatnonzero(np.isnan(gradients.integrated).all(axis=1))
     if not len(without):
         return {}
     why = phrase(
@@ -144,11 +144,11 @@ def _unsettled(found: Gradients, tokens: tuple[str, ...]) -> dict[str, Phrase]:
         "{lacking:.2f}.",
         count=len(without),
         all=len(tokens),
-        points=found.points,
+        points=gradients.points,
         share=TOLERANCE,
         token=tokens[without[0]],
-        difference=float(found.difference[without[0]]),
-        lacking=float(found.lacking[without[0]]),
+        difference=float(gradients.difference[without[0]]),
+        lacking=float(gradients.lacking[without[0]]),
     )
     return {"integrated": why}
 
@@ -156,45 +156,46 @@ def _unsettled(found: Gradients, tokens: tuple[str, ...]) -> dict[str, Phrase]:
 def _left_out(scorer: Scorer, inputs: _Inputs, ids: Mapping[str, int | None], on_count: OnCount) -> tuple[Array, Array]:
     """Log-probabilities [token] as they are, and the changes [token, input] where each input is replaced by the id of its stack."""
     example = scorer.example
-    own, fed = ids.get("encoder"), ids["decoder"]
+    encoder_id, decoder_id = ids.get("encoder"), ids["decoder"]
     sources = None if example.source is None or example.source.is_floating_point() else example.source.cpu().numpy()
-    places = [("encoder", place) for place in range(inputs.source if sources is not None and own is not None else 0)]
-    places += [("decoder", place) for place in range(inputs.fed if fed is not None else 0)]
+    places = [("encoder", position) for position in range(inputs.source if sources is not None and encoder_id is not None else 0)]
+    places += [("decoder", position) for position in range(inputs.fed if decoder_id is not None else 0)]
     read = np.repeat(example.fed.cpu().numpy(), len(places) + 1, axis=0)
     source = None if sources is None else np.repeat(sources, len(places) + 1, axis=0)
-    for row, (stack, place) in enumerate(places, start=1):
+    for row, (stack, position) in enumerate(places, start=1):
         if stack == "decoder":
-            read[row, place] = fed
+            read[row, position] = decoder_id
         elif source is not None:
-            source[row, place] = own
+            source[row, position] = encoder_id
     scores = scorer.score(Copies(sites(example.runner.info.spec), source=source, fed=read), on_count)
     changes = np.full((len(example.following), len(inputs)), np.nan)
-    columns = [place + (inputs.source if stack == "decoder" else 0) for stack, place in places]
+    columns = [position + (inputs.source if stack == "decoder" else 0) for stack, position in places]
     changes[:, columns] = (scores[1:] - scores[0]).T
     return scores[0], changes
 
 
 def _attention(trace: Trace, example: Example, inputs: _Inputs) -> Array:
     """[token, input]: the mean of the weights over heads and layers, for each strip."""
-    own = _mean([site for site in trace.attention.values() if site.site.stack == "decoder" and site.site.kind == "self"], example)
+    within = _mean(list(trace.of("decoder", "self")), example)
     across = _mean([site for site in trace.attention.values() if site.site.kind == "cross"], example)
     parts = [across] if inputs.source else []
-    return np.concatenate([*parts, own[:, : inputs.fed]], axis=1)
+    return np.concatenate([*parts, within[:, : inputs.fed]], axis=1)
 
 
-def _mean(found: list[Attention], example: Example) -> Array:
+def _mean(attentions: list[Attention], example: Example) -> Array:
     """[token, key] of the rows that predict the tokens."""
-    if not found:
+    if not attentions:
         return np.zeros((len(example.following), 0))
     rows = slice(example.first, example.first + len(example.following))
-    return np.asarray(np.mean([np.asarray(each.weights, np.float64)[:, rows].mean(axis=0) for each in found], axis=0))
+    means = [np.asarray(attention.weights, np.float64)[:, rows].mean(axis=0) for attention in attentions]
+    return np.asarray(np.mean(means, axis=0))
 
 
 def _rollout(trace: Trace, example: Example, inputs: _Inputs) -> Array:
     """[token, input]: the rollout of the rows that predict the tokens, after the last layer."""
     rows = slice(example.first, example.first + len(example.following))
-    own, read = origins(trace)
-    return np.concatenate([read[rows], own[rows, : inputs.fed]], axis=1)
+    to_target, to_source = origins(trace)
+    return np.concatenate([to_source[rows], to_target[rows, : inputs.fed]], axis=1)
 
 
 MEASURES = ("unknown", "padding", "gradient", "integrated", "attention", "rollout")
@@ -212,14 +213,14 @@ def rank_correlations(effects: WordEffects, strip: str = "") -> Array:
     """
     import pandas as pd  # takes a third of a second: the command line starts without it
 
-    own = np.array([not strip or name == strip for name in effects.strips])
-    amounts = [np.abs(getattr(effects, name)[:, own]) for name in MEASURES]
-    each = [pd.DataFrame(dict(zip(MEASURES, token, strict=True))) for token in zip(*amounts, strict=True)]
+    of_strip = np.array([not strip or name == strip for name in effects.strips])
+    amounts = [np.abs(getattr(effects, name)[:, of_strip]) for name in MEASURES]
+    tables = [pd.DataFrame(dict(zip(MEASURES, token, strict=True))) for token in zip(*amounts, strict=True)]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.stack([table.corr(method="spearman", min_periods=2).to_numpy() for table in each])
+        return np.stack([table.corr(method="spearman", min_periods=2).to_numpy() for table in tables])
 
 
 def mean_correlation(effects: WordEffects, first: str, second: str, strip: str = "") -> float:
     """The mean over the target tokens of the correlation of two measures; NaN where no token has one."""
-    found = rank_correlations(effects, strip)[:, MEASURES.index(first), MEASURES.index(second)]
-    return float(np.nanmean(found)) if np.isfinite(found).any() else float("nan")
+    correlations = rank_correlations(effects, strip)[:, MEASURES.index(first), MEASURES.index(second)]
+    return float(np.nanmean(correlations)) if np.isfinite(correlations).any() else float("nan")

@@ -155,8 +155,8 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
         writes: how a cell says which tokens its value pushes up and down; None: a cell opens its calculation.
     """
     attention = trace.at(stage.place)
-    exact, there, described = _numbers(trace, stage, head)
-    largest = float(np.abs(exact[there & np.isfinite(exact)]).max(initial=0)) or 1.0
+    exact, existing, described = _numbers(trace, stage, head)
+    largest = float(np.abs(exact[existing & np.isfinite(exact)]).max(initial=0)) or 1.0
     header = {
         "schemes": SCHEMES,
         "decimal": decimal_sign(),
@@ -180,19 +180,19 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
         "description": described,
     }
     codes = encode(exact) if stage.name == "weights" else _centred(exact, largest)
-    wrong = there & ~np.isfinite(exact)
-    blobs = {"exact": exact.astype(np.float32), "codes": codes, "there": there & ~wrong, "wrong": wrong}
+    wrong = existing & ~np.isfinite(exact)
+    blobs = {"exact": exact.astype(np.float32), "codes": codes, "there": existing & ~wrong, "wrong": wrong}
     return pack(header, {name: blob.astype(np.uint8) if blob.dtype == bool else blob for name, blob in blobs.items()})
 
 
 def _announced(trace: Trace, attention: Attention, head: int, query: int, rest: bool) -> str:
     """What is said after a head was selected, and the row of it that is selected, if any."""
-    said = ""
+    sentence = ""
     if _row(attention, query) >= 0:
         name, keys = labels.queries(trace, attention, longest=None)[query], labels.keys(trace, attention, longest=None)
         weights = np.where(attention.mask[query], attention.head(head)[query], 0.0)
-        said = alt_text.row(name, keys, without_first(weights[None])[0] if rest else weights)
-    return _("{head} is selected. {row}", head=labels.head_name(trace, attention.site, head), row=said).strip()
+        sentence = alt_text.row(name, keys, without_first(weights[None])[0] if rest else weights)
+    return _("{head} is selected. {row}", head=labels.head_name(trace, attention.site, head), row=sentence).strip()
 
 
 def _row(attention: Attention, query: int) -> int:
@@ -300,8 +300,8 @@ def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array, str]:
             return attention.head(head), mask, alt_text.head(trace, attention, head)
     exact = stages.tensor(trace, stage, head)
     assert exact is not None, "the page draws what was recorded"
-    there = mask | ~np.isnan(exact)
-    return exact, there, alt_text.table(np.where(there, exact, np.nan), labels.key_axis(trace, attention.site))
+    existing = mask | ~np.isnan(exact)
+    return exact, existing, alt_text.table(np.where(existing, exact, np.nan), labels.key_axis(trace, attention.site))
 
 
 def _centred(values: Array, largest: float) -> Array:

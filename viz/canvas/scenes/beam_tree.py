@@ -26,8 +26,8 @@ def scene(trace: Trace, shown: int) -> bytes:
     header = {
         **base(trace),
         "texts": strings.tree(),
-        "nodes": [_node(trace.tree[place], place, rows[place]) for place in places],
-        "columns": 1 + max(trace.tree[place].step for place in places),
+        "nodes": [_node(trace.tree[node], node, rows[node]) for node in places],
+        "columns": 1 + max(trace.tree[node].step for node in places),
         "pruned": 1 + max((rows[p] for p in places if trace.tree[p].fate != "pruned"), default=0),
         "rows": 1 + max(rows.values()),
         "shown": list(path(trace.tree, ends[shown])),
@@ -52,23 +52,23 @@ def layout(tree: tuple[Node, ...], places: list[int]) -> dict[int, int]:
     alive = [_by_step(tree, [p for p in places if (tree[p].fate == "pruned") == pruned]) for pruned in (False, True)]
     first = max(map(len, alive[0].values()), default=0)
     return {
-        place: below + row
+        node: below + row
         for below, steps in zip((0, first), alive, strict=True)
-        for own in steps.values()
-        for row, place in enumerate(own)
+        for nodes in steps.values()
+        for row, node in enumerate(nodes)
     }
 
 
 def _by_step(tree: tuple[Node, ...], places: list[int]) -> dict[int, list[int]]:
     steps: dict[int, list[int]] = {}
-    for place in sorted(places, key=lambda place: (tree[place].step, -tree[place].total)):
-        steps.setdefault(tree[place].step, []).append(place)
+    for node in sorted(places, key=lambda node: (tree[node].step, -tree[node].total)):
+        steps.setdefault(tree[node].step, []).append(node)
     return steps
 
 
-def _node(node: Node, place: int, row: int) -> dict[str, Any]:
+def _node(node: Node, index: int, row: int) -> dict[str, Any]:
     return {
-        "place": place,
+        "place": index,
         "parent": node.parent,
         "column": node.step,
         "row": row,

@@ -46,11 +46,11 @@ def after(trace: Trace, suppressed: Sequence[int]) -> Row | None:
     if continues(trace) is None or trace.logits is None or begun >= len(trace.steps):
         return None
     step = trace.steps[begun]
-    place = step.computed[1] - 1
-    logits = trace.logits[place].astype(np.float32)  # a copy
+    position = step.computed[1] - 1
+    logits = trace.logits[position].astype(np.float32)  # a copy
     logits[list(suppressed)] = -np.inf
-    written = tuple(one.chosen.id for one in trace.steps[:begun])
-    return Row(logits, place, written, step.chosen.id) if np.isfinite(logits.max()) else None
+    written = tuple(earlier.chosen.id for earlier in trace.steps[:begun])
+    return Row(logits, position, written, step.chosen.id) if np.isfinite(logits.max()) else None
 
 
 def texts() -> dict[str, str]:
@@ -68,8 +68,8 @@ def scene(trace: Trace, row: Row, names: Mapping[int, str], start: tuple[float, 
         turned: whether the knobs are drawn; False: they stand elsewhere.
     """
 
-    def knob(name: str, label: str, value: float, least: float, most: float, each: float) -> dict[str, object]:
-        bounds = {"least": min(least, value), "most": max(most, value), "step": each, "digits": 0 if each == 1 else 2}
+    def knob(name: str, label: str, value: float, least: float, most: float, step: float) -> dict[str, object]:
+        bounds = {"least": min(least, value), "most": max(most, value), "step": step, "digits": 0 if step == 1 else 2}
         return {"name": name, "label": label, "value": value, **bounds}
 
     header = {

@@ -54,13 +54,13 @@ def numbers(
         scale: `scores`: numbers of any size and sign; `weights`: numbers from 0 to 1.
         told: what else it says; None: nothing.
     """
-    there = np.isfinite(table)
-    known = np.where(there, table, 0.0)
+    finite = np.isfinite(table)
+    known = np.where(finite, table, 0.0)
     title, own = told.bar if told is not None and told.bar is not None else ("", Scale.of(known))
     codes = np.rint(128 + 127 * np.clip(known / own.end, -1, 1)) if scale == "scores" else np.rint(255 * np.clip(known, 0, 1))
     texts = {"query": axes[0], "key": axes[1], "value": _("value"), "none": "", "cellValue": "{query}, {key}: {value}"}
     bar = {"bar": {"title": title, "ends": own.texts}} if title else {}
-    return _cells(texts, axes, (rows, columns), (known, codes, there), scale, told, bar)
+    return _cells(texts, axes, (rows, columns), (known, codes, finite), scale, told, bar)
 
 
 def mask(
@@ -127,6 +127,6 @@ def _cells(
         "first": about.first,
         **more,
     }
-    values, codes, there = cells
-    blobs = {name: blob.astype(np.uint8) for name, blob in {"codes": codes, "there": there, "wrong": np.zeros_like(there)}.items()}
+    values, codes, known = cells
+    blobs = {name: blob.astype(np.uint8) for name, blob in {"codes": codes, "there": known, "wrong": np.zeros_like(known)}.items()}
     return pack(header, {"exact": values.astype(np.float32), **blobs})

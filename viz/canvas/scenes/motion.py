@@ -64,13 +64,13 @@ def rows(trace: Trace, stack: str, query: int) -> dict[str, int]:
 
     Otherwise the encoder's first token that stands for text, and in a decoder the row that generated the first token.
     """
-    found = {}
+    rows = {}
     for name in dict.fromkeys(site.stack for site in trace.attention):
         count, special = len(labels(trace, name)), trace.tokens[_first(trace, name).query_tokens].special
         generated = trace.steps[0].computed[1] - 1 if trace.steps and name != "encoder" else -1
         opens = generated if generated >= 0 else next((at for at in range(count) if not special[at]), 0)
-        found[name] = query if name == stack and 0 <= query < count else min(opens, count - 1)
-    return found
+        rows[name] = query if name == stack and 0 <= query < count else min(opens, count - 1)
+    return rows
 
 
 def labels(trace: Trace, stack: str) -> list[str]:
@@ -120,8 +120,8 @@ def header(trace: Trace, walk: tuple[Stage, ...], follow: Followed) -> dict[str,
 
 def part(trace: Trace, walk: tuple[Stage, ...], follow: Followed) -> Blob:
     """The numbers of the picture."""
-    place = "/".join(f"{stack}={row}" for stack, row in follow.rows.items())
-    key = f"{parts.run_key(trace)}/motion/{follow.head}/{place}/{follow.candidates}/{follow.shares}"
+    rows = "/".join(f"{stack}={row}" for stack, row in follow.rows.items())
+    key = f"{parts.run_key(trace)}/motion/{follow.head}/{rows}/{follow.candidates}/{follow.shares}"
     return PART_CACHE.get_or_make(key, lambda: Blob(pack({}, dict(_blobs(trace, walk, follow)))))
 
 
@@ -135,8 +135,8 @@ def _blobs(trace: Trace, walk: tuple[Stage, ...], follow: Followed) -> Iterator[
         row = follow.rows[stack_of(trace, stage)]
         if stage.name == "positioned" and (added := trace.positions.get(stage.stack)) is not None:
             yield f"{at}+", added[row][None].astype(np.float32)
-        if (found := _numbers(trace, stage, row, follow)) is not None:
-            yield str(at), found.astype(np.float32)
+        if (numbers := _numbers(trace, stage, row, follow)) is not None:
+            yield str(at), numbers.astype(np.float32)
 
 
 def _numbers(trace: Trace, stage: Stage, row: int, follow: Followed) -> Array | None:
@@ -153,25 +153,25 @@ def _numbers(trace: Trace, stage: Stage, row: int, follow: Followed) -> Array | 
         array = stages.recorded(trace, stage)
         return None if array is None or row >= len(array) else array[row][None]
     attention = trace.at(stage.site)
-    head, shown = _head(attention, follow), keys(attention, _head(attention, follow), row)
+    head, shown_keys = _head(attention, follow), keys(attention, _head(attention, follow), row)
     match stage.name:
         case "mask":
-            return np.where(attention.mask[row], 0.0, -np.inf)[shown]
+            return np.where(attention.mask[row], 0.0, -np.inf)[shown_keys]
         case "weights":
-            return np.where(attention.mask[row], attention.head(head)[row], 0.0)[shown]
+            return np.where(attention.mask[row], attention.head(head)[row], 0.0)[shown_keys]
     array = stages.recorded(trace, stage)
     if array is None:
         return None
-    place: dict[str, Any] = {
+    index: dict[str, Any] = {
         "queries": np.s_[head, row, None],
-        "keys": np.s_[head, shown],
-        "values": np.s_[head, shown],
-        "scores": np.s_[head, row, shown],
+        "keys": np.s_[head, shown_keys],
+        "values": np.s_[head, shown_keys],
+        "scores": np.s_[head, row, shown_keys],
         "context": np.s_[:, row],
         "output": np.s_[row, None],
     }
-    found: Array = array[place[stage.name]]
-    return found
+    part: Array = array[index[stage.name]]
+    return part
 
 
 def _head(attention: Attention, follow: Followed) -> int:
@@ -190,8 +190,8 @@ def _groups(trace: Trace, walk: tuple[Stage, ...], follow: Followed) -> Iterator
     """What the picture shows at once: the input of a stack, one sublayer with its residual connection, or the output."""
     stream: dict[str, str] = {stack: stack for stack in follow.rows if stack in trace.embedded}
     ends = {_layer(stage): at for at, stage in enumerate(walk)}
-    for (stack, kind, _place), own in groupby(enumerate(walk), key=lambda each: _group(trace, each[1])):
-        inside = list(own)
+    for (stack, kind, _sublayer), members in groupby(enumerate(walk), key=lambda numbered: _group(trace, numbered[1])):
+        inside = list(members)
         group = {"kind": kind, "stack": stack, "stages": [at for at, _stage in inside], "into": stream.get(stack, "")}
         stage, row = inside[0][1], follow.rows[stack]
         if kind == "input":
@@ -224,22 +224,22 @@ def _text(trace: Trace, stage: Stage, row: int) -> dict[str, Any]:
     """The tokens around the one that is followed."""
     strip = trace.tokens[stages.strip(trace, stage)]
     first = max(0, min(row - MOST_TOKENS // 2, len(strip) - MOST_TOKENS))
-    shown = range(first, min(first + MOST_TOKENS, len(strip)))
+    columns = range(first, min(first + MOST_TOKENS, len(strip)))
     known = tokens.strip(replace(strip, unknown=(False,) * len(strip)))
-    return {"first": first, "tokens": [known[at] for at in shown], "ids": [strip.ids[at] for at in shown] if strip.ids else []}
+    return {"first": first, "tokens": [known[at] for at in columns], "ids": [strip.ids[at] for at in columns] if strip.ids else []}
 
 
 def _row(attention: Attention, trace: Trace, row: int, follow: Followed) -> dict[str, Any]:
     """The keys that the token meets."""
     head = _head(attention, follow)
-    shown, names = keys(attention, head, row), tokens.keys(trace, attention)
-    own = attention.query_tokens == attention.key_tokens
-    left = np.setdiff1d(np.arange(len(names)), shown)
+    columns, names = keys(attention, head, row), tokens.keys(trace, attention)
+    same_strip = attention.query_tokens == attention.key_tokens
+    left = np.setdiff1d(np.arange(len(names)), columns)
     weight = number(float(np.where(attention.mask[row], np.nan_to_num(attention.head(head)[row]), 0)[left].sum()), ".4f")
     return {
-        "keys": [names[key] for key in shown],
-        "places": shown.tolist(),
-        "own": int(np.searchsorted(shown, row)) if own and row in shown else -1,
+        "keys": [names[key] for key in columns],
+        "places": columns.tolist(),
+        "own": int(np.searchsorted(columns, row)) if same_strip and row in columns else -1,
         "others": _("other keys ({count}): {weight}", count=len(left), weight=weight) if len(left) else "",
         "head": head,
         "site": str(attention.site),

@@ -89,7 +89,7 @@ def columns(trace: Trace, stages: tuple[Stage, ...], titles: Mapping[str, str]) 
 
 def _column(trace: Trace, stack: str, stages: list[Stage], titles: Mapping[str, str]) -> Column:
     grouped = groupby(stages, key=_layer)
-    parts = (Part(_layer_title(layer, trace), tuple(_boxes(trace, list(own), titles))) for layer, own in grouped)
+    parts = (Part(_layer_title(layer, trace), tuple(_boxes(trace, list(of_layer), titles))) for layer, of_layer in grouped)
     return Column(tokens.stack(stack), tuple(parts))
 
 
@@ -112,8 +112,8 @@ def _layer_title(layer: tuple[str, int, int] | str, trace: Trace) -> str:
 
 
 def _boxes(trace: Trace, stages: list[Stage], titles: Mapping[str, str]) -> Iterator[Box]:
-    for (_place, kind), own in groupby(stages, key=lambda stage: (stage.place, _kind(stage))):
-        inside = list(own)
+    for (_sublayer, kind), of_kind in groupby(stages, key=lambda stage: (stage.place, _kind(stage))):
+        inside = list(of_kind)
         site = inside[0].site
         title = _box_title(trace, kind, site, [stage.name for stage in inside])
         yield Box(title, tuple((str(stage), titles.get(stage.name, "")) for stage in inside), _reads_encoder(trace, kind, site))

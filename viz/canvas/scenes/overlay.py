@@ -21,8 +21,8 @@ def fits(trace: Trace, site: Site) -> bool:
 
 def patches(trace: Trace) -> tuple[int, int, int]:
     """Rows and columns of patches, and how many positions come before them."""
-    said = trace.model["spec"]["encoder"]["image"]
-    return int(said["rows"]), int(said["columns"]), len(said["added"])
+    image = trace.model["spec"]["encoder"]["image"]
+    return int(image["rows"]), int(image["columns"]), len(image["added"])
 
 
 def token_of(query: int, attention: Attention) -> int:
@@ -34,8 +34,8 @@ def written(trace: Trace, attention: Attention) -> list[dict[str, Any]]:
     """What each row of cross-attention wrote, as words of a caption: `text`, and `special` where it stands for no text."""
     strip, names = trace.tokens[attention.query_tokens], labels.queries(trace, attention)
     texts = labels.strip(strip)[1 : len(names) + 1]
-    found = [{"text": text, "special": own} for text, own in zip(texts, strip.special[1:], strict=False)]
-    return [*found, *({"text": f"{name} → ?", "special": True} for name in names[len(found) :])]
+    items = [{"text": text, "special": is_special} for text, is_special in zip(texts, strip.special[1:], strict=False)]
+    return [*items, *({"text": f"{name} → ?", "special": True} for name in names[len(items) :])]
 
 
 def over_patches(trace: Trace, weights: Array, token: int, column: bool) -> Array:
@@ -47,8 +47,8 @@ def over_patches(trace: Trace, weights: Array, token: int, column: bool) -> Arra
         column: whether it is the token's column, how much each patch attends to it; else its row.
     """
     rows, columns, added = patches(trace)
-    found: Array = (weights[:, token] if column else weights[token])[added:].reshape(rows, columns)
-    return found
+    rows_of_image: Array = (weights[:, token] if column else weights[token])[added:].reshape(rows, columns)
+    return rows_of_image
 
 
 def scene(
@@ -114,7 +114,7 @@ def texts(hides: bool = False, writes: bool = False) -> Mapping[str, Any]:
         hides: whether it hides patches.
         writes: whether the queries are words that were written about the image.
     """
-    own = {
+    entries = {
         **strings.lines(),
         "row": _("What it attends to"),
         "rowHelp": _("Colors each patch by the weight from the selected token to it: the token’s row of the map"),
@@ -131,15 +131,15 @@ def texts(hides: bool = False, writes: bool = False) -> Mapping[str, Any]:
         "hintTouch": _("Tap a patch to see what it attends to."),
     }
     if writes:
-        own |= {
+        entries |= {
             "label": _("{head} over the image. Arrow keys move between patches.", head="{head}"),
             "hint": _("Point at a generated token to see what the head attended to when it was generated; a click selects it."),
             "hintTouch": _("Tap a generated token to see what the head attended to when it was generated."),
         }
     if not hides:
-        return own
+        return entries
     help_ = _("{head} over the image. Arrow keys move between patches, Enter hides a patch or shows it again.", head="{head}")
-    return own | {
+    return entries | {
         "label": help_,
         "hint": _("Drag over patches to hide them from every head; drag over hidden ones to show them again."),
         "hintTouch": _("Draw over patches with a finger to hide them from every head; over hidden ones to show them again."),

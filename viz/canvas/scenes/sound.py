@@ -52,7 +52,7 @@ def _by_heads(trace: Trace) -> dict[tuple[tuple[int, int], ...], tuple[Word, ...
 def timed(trace: Trace, heard: Hearing, site: Site, head: int) -> Timed:
     """The words of a run, by the heads that its folder names or else by the selected one."""
     spec = trace.model["spec"]
-    named = tuple((int(layer), int(own)) for layer, own in spec.get("alignment", ()))
+    named = tuple((int(layer), int(number)) for layer, number in spec.get("alignment", ()))
     chosen = over_sound(trace, site).site
     heads = named or (((chosen.layer, head),) if chosen.kind == "cross" else ())
     held = _by_heads(trace)
@@ -63,22 +63,24 @@ def timed(trace: Trace, heard: Hearing, site: Site, head: int) -> Timed:
 
 def texts() -> dict[str, str]:
     """Texts of the drawing; the browser fills their {gaps}."""
-    gaps = {name: f"{{{name}}}" for name in ("head", "query", "time", "weight", "beyond")}
+    fields = {name: f"{{{name}}}" for name in ("head", "query", "time", "weight", "beyond")}
     of_word = {name: f"{{{name}}}" for name in ("word", *_TIMES)}
     return {
-        "label": _("The sound over time: spectrogram, words, and the attention of {head}", head=gaps["head"]),
+        "label": _("The sound over time: spectrogram, words, and the attention of {head}", head=fields["head"]),
         "spectrogram": _("Spectrogram"),
         "high": _("high"),
         "low": _("low"),
         "words": _("Words"),
         "seconds": _("Time in seconds"),
-        "cell": _("“{query}” attends to {time} s with weight {weight}; the silence after the sound gets {beyond}", **gaps),
-        "block": _("“{query}” attends to {time} s with weight {weight} at most; the silence after the sound gets {beyond}", **gaps),
+        "cell": _("“{query}” attends to {time} s with weight {weight}; the silence after the sound gets {beyond}", **fields),
+        "block": _(
+            "“{query}” attends to {time} s with weight {weight} at most; the silence after the sound gets {beyond}", **fields
+        ),
         "word": _(
             "“{word}”: {start} to {end} s; largest mean weight at {largest} s; spread evenly, it would begin at {even} s", **of_word
         ),
-        "moment": _("{time} s", time=gaps["time"]),
-        "largest": _("largest weight: {weight}", weight=gaps["weight"]),
+        "moment": _("{time} s", time=fields["time"]),
+        "largest": _("largest weight: {weight}", weight=fields["weight"]),
         "hint": _("Click to play from there; click a word to hear it. Arrow keys choose a row and a moment, Enter plays."),
         "hintTouch": _("Tap to play from there; tap a word to hear it."),
     }
@@ -102,7 +104,7 @@ def scene(trace: Trace, site: Site, head: int, query: int) -> bytes:
     if attention.site.kind != "cross":
         within, beyond = within[: heard.heard], beyond[: heard.heard]
     down, across = -(-len(within) // MOST_ROWS), -(-heard.heard // MOST_COLUMNS)
-    found = timed(trace, heard, attention.site, head)
+    words = timed(trace, heard, attention.site, head)
     rows = labels.queries(trace, attention)[: len(within)]
     header = {
         **base(trace),
@@ -118,8 +120,8 @@ def scene(trace: Trace, site: Site, head: int, query: int) -> bytes:
         "block": [down, across],
         "beyond": [round(float(share), 4) for share in beyond],
         "words": [
-            {"text": labels.word(one.text), "rows": one.rows, **{name: round(getattr(one, name), 3) for name in _TIMES}}
-            for one in found.words
+            {"text": labels.word(word.text), "rows": word.rows, **{name: round(getattr(word, name), 3) for name in _TIMES}}
+            for word in words.words
         ],
         "description": alt_text.head(trace, attention, head),
     }

@@ -98,7 +98,7 @@ def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
     Args:
         rest: whether the drawing leaves it out.
     """
-    gaps = alt_text.first_token(trace, part(trace).shares)
+    fields = alt_text.first_token(trace, part(trace).shares)
     if rest:
         return {
             "left": True,
@@ -106,7 +106,7 @@ def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
                 "Shown without the first token, “{token}”: {share} of the weight of other rows that see more than one token goes "
                 "to it, and in {heads} of the heads more than half. The rest of each row is rescaled to sum to 1; the frame of "
                 "each head shows the share that was left out.",
-                **gaps,
+                **fields,
             ),
             "button": _("Show all weights"),
             "hide": "none",
@@ -117,7 +117,7 @@ def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
         "said": _(
             "{share} of the weight of other rows that see more than one token goes to the first token, “{token}”, and in {heads} "
             "of the heads more than half, so that their maps show little else.",
-            **gaps,
+            **fields,
         ),
         "button": _("Leave out the first token"),
         "hide": "first",
@@ -130,12 +130,12 @@ def _made(trace: Trace, rest: bool) -> Overview:
     groups: dict[tuple[str, ...], dict[str, Any]] = {}
     measured: dict[tuple[str, ...], list[Array]] = {}
     heads = sum(attention.heads for attention in trace.attention.values())
-    found = _measured(trace, heads, rest)
+    heads_of_site = _measured(trace, heads, rest)
     for site, attention in trace.attention.items():
         down, across = blocks(attention.mask, heads)
-        blobs[f"weights/{site}"] = found[site].codes
-        there = attention.mask & (np.arange(attention.mask.shape[1]) > 0) if rest else attention.mask
-        mask = pool(there, down, across, np.logical_or).astype(np.uint8)
+        blobs[f"weights/{site}"] = heads_of_site[site].codes
+        allowed_cells = attention.mask & (np.arange(attention.mask.shape[1]) > 0) if rest else attention.mask
+        mask = pool(allowed_cells, down, across, np.logical_or).astype(np.uint8)
         name = masks.setdefault((mask.tobytes(), mask.shape), f"mask/{len(masks)}")
         blobs[name] = mask
         kind = (site.stack, site.kind, attention.query_tokens, attention.key_tokens)
@@ -151,13 +151,15 @@ def _made(trace: Trace, rest: bool) -> Overview:
         if (shared := tokens.heads_of_a_key(trace, site)) > 1:
             row["shared"] = shared
         groups[kind]["sites"].append(row)
-        measured.setdefault(kind, []).append(found[site].readings)
-    blobs["readings"] = np.concatenate([own for of_group in measured.values() for own in of_group], axis=1).astype(np.float32)
+        measured.setdefault(kind, []).append(heads_of_site[site].readings)
+    blobs["readings"] = np.concatenate([readings for of_group in measured.values() for readings in of_group], axis=1).astype(
+        np.float32
+    )
     blobs["kinds"] = head_measures.kinds(blobs["readings"]).astype(np.uint8)
-    said = alt_text.overview(trace, {site: own.peaks for site, own in found.items()})
+    sentence = alt_text.overview(trace, {site: measured_heads.peaks for site, measured_heads in heads_of_site.items()})
     if rest:
-        said = join_sentences((alt_text.left_out(trace, blobs["readings"][0]), said))
-    data = pack({"groups": list(groups.values()), "ends": ["0", "1"], "description": said}, blobs)
+        sentence = join_sentences((alt_text.left_out(trace, blobs["readings"][0]), sentence))
+    data = pack({"groups": list(groups.values()), "ends": ["0", "1"], "description": sentence}, blobs)
     return Overview(data, blobs["readings"][0])
 
 
@@ -175,7 +177,7 @@ class _Heads:
         """These heads, so many at a time."""
         ends = [*accumulate(counts)]
         parts = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
-        return [_Heads(self.codes[own], self.peaks[own], self.readings[:, own]) for own in parts]
+        return [_Heads(self.codes[part], self.peaks[part], self.readings[:, part]) for part in parts]
 
 
 def _measured(trace: Trace, heads: int, rest: bool) -> dict[Site, _Heads]:
@@ -186,36 +188,38 @@ def _measured(trace: Trace, heads: int, rest: bool) -> dict[Site, _Heads]:
         strips = attention.query_tokens, attention.key_tokens
         kind = (*strips, site.kind, attention.mask.tobytes(), attention.mask.shape, attention.weights.dtype) if small else site
         alike[kind].append(attention)
-    found: dict[Site, _Heads] = {}
-    for own in alike.values():
-        sites = [attention.site for attention in own]
-        found |= zip(
-            sites, _read(trace, own, *blocks(own[0].mask, heads), rest).split([attention.heads for attention in own]), strict=True
+    heads_of_site: dict[Site, _Heads] = {}
+    for group in alike.values():
+        sites = [attention.site for attention in group]
+        heads_of_site |= zip(
+            sites,
+            _read(trace, group, *blocks(group[0].mask, heads), rest).split([attention.heads for attention in group]),
+            strict=True,
         )
-    return found
+    return heads_of_site
 
 
 def _read(trace: Trace, sites: Sequence[Attention], down: int, across: int, rest: bool) -> _Heads:
     """The heads of sites with equal masks: all at once where they are small, else one after the other."""
     mask, site = sites[0].mask, map_of(sites[0], trace)
     small = down == across == 1 and mask.size <= WHOLE_CELLS
-    read: Iterable[Array] = (one.head(head)[None] for one in sites for head in range(one.heads))
+    read: Iterable[Array] = (attention.head(head)[None] for attention in sites for head in range(attention.heads))
     if small:
-        read = [sites[0].weights[:] if len(sites) == 1 else np.concatenate([one.weights[:] for one in sites])]
-    found: list[_Heads] = []
+        read = [sites[0].weights[:] if len(sites) == 1 else np.concatenate([attention.weights[:] for attention in sites])]
+    pieces: list[_Heads] = []
     for weights in read:
-        shown = allowed(weights, mask)
-        drawn = without_first(shown).astype(np.float32) if rest else shown
-        codes = encode(drawn if down == across == 1 else np.stack([pool(one, down, across) for one in drawn]))
+        visible = allowed(weights, mask)
+        drawn = without_first(visible).astype(np.float32) if rest else visible
+        codes = encode(drawn if down == across == 1 else np.stack([pool(head, down, across) for head in drawn]))
         if rest and down == across == 1:
-            codes[..., 0] = encode(shown[..., 0])
-        readings = of_weights(shown, site, head_measures.READINGS).T
+            codes[..., 0] = encode(visible[..., 0])
+        readings = of_weights(visible, site, head_measures.READINGS).T
         peaks = readings[head_measures.READINGS.index("largest")] if not rest else of_weights(drawn, site, ("largest",))[:, 0]
-        found.append(_Heads(codes, peaks.tolist() if mask.size <= alt_text.LARGE else [], readings))
+        pieces.append(_Heads(codes, peaks.tolist() if mask.size <= alt_text.LARGE else [], readings))
     return _Heads(
-        np.concatenate([each.codes for each in found]),
-        [peak for each in found for peak in each.peaks],
-        np.concatenate([each.readings for each in found], axis=1),
+        np.concatenate([piece.codes for piece in pieces]),
+        [peak for piece in pieces for peak in piece.peaks],
+        np.concatenate([piece.readings for piece in pieces], axis=1),
     )
 
 
@@ -234,5 +238,5 @@ def blocks(mask: Array, heads: int) -> tuple[int, int]:
 def row_label(trace: Trace, site: Site) -> str:
     """Short name of an atlas row: "L1", or "P2 L1" if the stack runs more than once."""
     passes = 1 + max(s.pass_ for s in trace.attention if s.stack == site.stack)
-    gaps = {"layer": site.layer + 1, "pass_": site.pass_ + 1}
-    return _("P{pass_} L{layer}", **gaps) if passes > 1 else _("L{layer}", **gaps)
+    fields = {"layer": site.layer + 1, "pass_": site.pass_ + 1}
+    return _("P{pass_} L{layer}", **fields) if passes > 1 else _("L{layer}", **fields)

@@ -52,16 +52,16 @@ def pool(cells: Array, down: int, across: int, combine: Callable[..., Any] = np.
 
 def _fold(cells: Array, size: int, combine: Callable[..., Any]) -> Array:
     """Combines every `size` rows: whole rows at once are ten times faster than numpy's reductions over two axes."""
-    found = cells[::size].copy(order="K")  # keeps the memory order: a transposed copy would be read with large strides
+    pooled = cells[::size].copy(order="K")  # keeps the memory order: a transposed copy would be read with large strides
     for offset in range(1, min(size, len(cells))):
         part = cells[offset::size]
-        combine(found[: len(part)], part, out=found[: len(part)])
-    return found
+        combine(pooled[: len(part)], part, out=pooled[: len(part)])
+    return pooled
 
 
-def max_magnitude(one: Array, other: Array, out: Array) -> None:
-    """Writes the number farther from 0 into `out`, which must be `one`."""
-    np.copyto(out, other, where=np.abs(other) > np.abs(one))
+def max_magnitude(first: Array, second: Array, out: Array) -> None:
+    """Writes the number farther from 0 into `out`, which must be `first`."""
+    np.copyto(out, second, where=np.abs(second) > np.abs(first))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +115,10 @@ class Pyramid:
         if len(numbers) != _PIECES - 1 or not all(part.isascii() and part.isdigit() and len(part) < 6 for part in numbers):
             return None
         level, row, column = map(int, numbers)
-        found = self._cells(kind, level)
-        if found is None:
+        level_cells = self._cells(kind, level)
+        if level_cells is None:
             return None
-        tiles = {name: _tile(cells, row, column) for name, cells in found.items()}
+        tiles = {name: _tile(cells, row, column) for name, cells in level_cells.items()}
         return pack({}, tiles) if all(tile.size for tile in tiles.values()) else None
 
     def _cells(self, kind: str, level: int) -> dict[str, Array] | None:

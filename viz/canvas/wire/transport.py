@@ -62,8 +62,8 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     header: dict[str, Any] = json.loads(data[4 : 4 + length])
     start = 4 + length + -length % _ALIGN
     blobs = {
-        name: np.frombuffer(data, place["type"], math.prod(place["shape"]), start + place["at"]).reshape(place["shape"])
-        for name, place in header["blobs"].items()
+        name: np.frombuffer(data, entry["type"], math.prod(entry["shape"]), start + entry["at"]).reshape(entry["shape"])
+        for name, entry in header["blobs"].items()
     }
     return header, blobs
 
@@ -173,8 +173,8 @@ class PartCache:
 
     def piece(self, name: str, path: str) -> bytes | None:
         """Bytes of a piece of the part with the hash `name`; None if it is not cached."""
-        found = self._parts.get(name)
-        return found.piece(path) if found is not None else None
+        blob = self._parts.get(name)
+        return blob.piece(path) if blob is not None else None
 
     def clear(self) -> None:
         """Empties the cache."""

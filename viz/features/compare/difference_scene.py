@@ -16,25 +16,25 @@ from viz.i18n.translate import decimal_sign, number
 from viz.labels import alt_text, tokens
 
 
-def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int) -> bytes:
+def scene(first: Trace, second: Trace, changes: Mapping[Site, Change], site: Site, head: int) -> bytes:
     """Atlas of w₂ - w₁. It has the parts of an atlas; `weights/SITE` and `codes` hold `encode`d differences.
 
     Args:
         first, second: the runs.
-        found: the changes, by site that can be compared.
+        changes: the changes, by site that can be compared.
         site, head: the selected head. There is no part `exact` if it cannot be compared or is too large to send whole.
     """
-    key = "/".join((parts.run_key(first), parts.run_key(second), *map(str, found)))
-    overview = PART_CACHE.get_or_make(key, lambda: Blob(_overview(first, second, found)))
+    key = "/".join((parts.run_key(first), parts.run_key(second), *map(str, changes)))
+    overview = PART_CACHE.get_or_make(key, lambda: Blob(_overview(first, second, changes)))
     header = {
         "schemes": SCHEMES,
         "decimal": decimal_sign(),
         "silenced": sorted(f"{site}/{head}" for site, head in tokens.silenced(first) | tokens.silenced(second)),
         "texts": texts.changes(),
-        "description": alt_text.all_changes({place: change.by_row for place, change in found.items()}),
+        "description": alt_text.all_changes({site_: change.by_row for site_, change in changes.items()}),
         "selection": {"site": str(site), "head": head, "query": -1},
     }
-    change = found.get(site)
+    change = changes.get(site)
     if change is None or head >= change.heads or change.mask.size > parts.WHOLE_CELLS:
         return parts.scene(header, {"overview": overview})
     signed = unpack(overview.data)[0]["signed"]
@@ -48,13 +48,13 @@ def _exact(change: Change, head: int, signed: float) -> bytes:
     return pack({}, {**exact, "mask": change.mask.astype(np.uint8)})
 
 
-def _overview(first: Trace, second: Trace, found: Mapping[Site, Change]) -> bytes:
-    heads = sum(change.heads for change in found.values())
-    pooled = {site: [_pooled(change, head, heads) for head in range(change.heads)] for site, change in found.items()}
-    largest = max((float(np.abs(one).max(initial=0.0)) for of_site in pooled.values() for one in of_site), default=0.0) or 1.0
+def _overview(first: Trace, second: Trace, changes: Mapping[Site, Change]) -> bytes:
+    heads = sum(change.heads for change in changes.values())
+    pooled = {site: [_pooled(change, head, heads) for head in range(change.heads)] for site, change in changes.items()}
+    largest = max((float(np.abs(cells).max(initial=0.0)) for of_site in pooled.values() for cells in of_site), default=0.0) or 1.0
     blobs: dict[str, Array] = {}
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for site, change in found.items():
+    for site, change in changes.items():
         blocks = overviews.blocks(change.mask, heads)
         blobs[f"weights/{site}"] = encode(np.stack(pooled[site]), largest)
         blobs[f"mask/{site}"] = pool(change.mask, *blocks, np.logical_or).astype(np.uint8)

@@ -28,7 +28,7 @@ def dumbbells(tokens: Sequence[str], first: Array, second: Array, titles: tuple[
     lines: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines",
-        "x": [x for one, other in zip(first, second, strict=True) for x in (one, other, None)],
+        "x": [x for begin, end in zip(first, second, strict=True) for x in (begin, end, None)],
         "y": [y for row in rows for y in (row, row, None)],
         "line": {"color": colours.faint, "width": 3},
         "hoverinfo": "skip",

@@ -45,7 +45,7 @@ def difference(
     change = weights[1] - weights[0]
     apart = np.where(seen, np.where(np.abs(change) <= rounding, 0.0, change), np.nan)
     whole = tokens.compared(first, second, rows, keys, longest=None)
-    written = [_written(f"%.{digits}f", one) for one in weights] + [_written(f"%+.{digits}f", apart.round(digits) + 0.0)]
+    written = [_written(f"%.{digits}f", weight) for weight in weights] + [_written(f"%+.{digits}f", apart.round(digits) + 0.0)]
     texts = np.stack([*_grid(*whole), *written], axis=-1)
     layer = cell_layer(apart, texts, _hover())
     return picture(
@@ -67,9 +67,9 @@ def _grid(queries: list[str], keys: list[str]) -> tuple[Array, ...]:
 
 
 def _hover() -> str:
-    gaps = {"query": "%{customdata[0]}", "key": "%{customdata[1]}"}
-    gaps |= {"first": "%{customdata[2]}", "second": "%{customdata[3]}", "change": "<b>%{customdata[4]}</b>"}
-    return _("query: {query}<br>key: {key}<br>side A: {first}<br>side B: {second}<br>change: {change}", **gaps)
+    fields = {"query": "%{customdata[0]}", "key": "%{customdata[1]}"}
+    fields |= {"first": "%{customdata[2]}", "second": "%{customdata[3]}", "change": "<b>%{customdata[4]}</b>"}
+    return _("query: {query}<br>key: {key}<br>side A: {first}<br>side B: {second}<br>change: {change}", **fields)
 
 
 def _colours(colours: Scheme, apart: Array) -> dict[str, Any]:

@@ -61,40 +61,40 @@ def unchanged_kinds(kinds: Sequence[Kind]) -> str:
     return _("No weight changed by more than the rounding error in: {kinds}.", kinds=names)
 
 
-def no_map_changed(found: Mapping[Site, Change]) -> str:
-    """The sentence that no weight of any head changed. `found` holds at least one site."""
-    limit = tokens.power_of_ten(next(iter(found.values())).rounding)
+def no_map_changed(changes: Mapping[Site, Change]) -> str:
+    """The sentence that no weight of any head changed. `changes` holds at least one site."""
+    limit = tokens.power_of_ten(next(iter(changes.values())).rounding)
     return _("No attention weight changed by more than the rounding error ({limit}): no map changed.", limit=limit)
 
 
 def _rows(first: Trace, compared: Compared) -> list[str]:
     """Sentences on which rows of the sites are compared."""
-    said = []
-    for change in {(one.site.stack, one.site.kind): c for c in compared.found.values() if (one := c.first)}.values():
-        one, other = change.first, change.second
-        gaps = {"kind": tokens.kind(one.site.stack, one.site.kind), "rows": len(change.rows), "keys": change.keys}
-        gaps |= {"first": one.weights.shape[1], "second": other.weights.shape[1], "heads": change.heads}
-        if (len(change.rows), len(change.rows)) != (one.weights.shape[1], other.weights.shape[1]):
-            said.append(
+    sentences = []
+    for change in {(ours.site.stack, ours.site.kind): c for c in compared.found.values() if (ours := c.first)}.values():
+        ours, theirs = change.first, change.second
+        fields = {"kind": tokens.kind(ours.site.stack, ours.site.kind), "rows": len(change.rows), "keys": change.keys}
+        fields |= {"first": ours.weights.shape[1], "second": theirs.weights.shape[1], "heads": change.heads}
+        if (len(change.rows), len(change.rows)) != (ours.weights.shape[1], theirs.weights.shape[1]):
+            sentences.append(
                 _n(
                     "{kind}: only the first row can be compared; after that the two outputs differ.",
                     "{kind}: only the first {rows} of {first} (A) and {second} (B) rows can be compared; after that "
                     "the two outputs differ.",
                     len(change.rows),
-                    **gaps,
+                    **fields,
                 )
             )
-        if one.heads != other.heads:
-            gaps |= {"own": one.heads, "others": other.heads}
-            said.append(
+        if ours.heads != theirs.heads:
+            fields |= {"own": ours.heads, "others": theirs.heads}
+            sentences.append(
                 _(
                     "{kind}: number of heads {own} on side A, {others} on side B; only heads that both sides have are compared.",
-                    **gaps,
+                    **fields,
                 )
             )
     replaced = [pair for name, strip in first.tokens.items() for pair in _replaced(strip.texts, compared, name)]
     if replaced:
-        said.append(
+        sentences.append(
             _(
                 "Some positions hold different words on the two sides. They are compared position by position and "
                 "labeled with both words: “{first} / {second}”.",
@@ -102,7 +102,7 @@ def _rows(first: Trace, compared: Compared) -> list[str]:
                 second=replaced[0][1],
             )
         )
-    return said
+    return sentences
 
 
 def _replaced(texts: Sequence[str], compared: Compared, name: str) -> list[tuple[str, str]]:
@@ -110,7 +110,7 @@ def _replaced(texts: Sequence[str], compared: Compared, name: str) -> list[tuple
     reach = max((c.keys for c in compared.found.values() if c.first.key_tokens == name), default=0)
     other = compared.second.tokens.get(name)
     pairs = zip(texts[:reach], other.texts[:reach], strict=False) if other is not None else ()
-    return [(tokens.word(one), tokens.word(two)) for one, two in pairs if one != two]
+    return [(tokens.word(word_a), tokens.word(word_b)) for word_a, word_b in pairs if word_a != word_b]
 
 
 def _left_out(refused: dict[Site, Reason]) -> list[str]:

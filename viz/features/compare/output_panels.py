@@ -57,8 +57,10 @@ def _totals(sides: Sequence[Sequence[Written]], digits: int) -> str:
     """The total log-probability of each side's output."""
     scores = [[token.log_probability for token in side if token.log_probability is not None] for side in sides]
     first, second = (number(sum(side), f".{digits}f") for side in scores)
-    gaps = {"first": first, "second": second, "tokens": len(scores[0]), "others": len(scores[1])}
-    return _("Log-probability of the output: {first} on side A (tokens: {tokens}), {second} on side B (tokens: {others}).", **gaps)
+    fields = {"first": first, "second": second, "tokens": len(scores[0]), "others": len(scores[1])}
+    return _(
+        "Log-probability of the output: {first} on side A (tokens: {tokens}), {second} on side B (tokens: {others}).", **fields
+    )
 
 
 def unmatched(runs: Runs) -> list[str]:
@@ -70,27 +72,27 @@ def unmatched(runs: Runs) -> list[str]:
 
 def of_probabilities(page: Page, runs: Runs, names: tuple[str, str]) -> Iterator[Panel]:
     """The probability of each token on both sides, the largest change first; nothing where no token has one on both."""
-    found = both(runs.first, runs.second, runs.since)
-    if not found:
+    pairs = both(runs.first, runs.second, runs.since)
+    if not pairs:
         return
-    drawn = found[:MOST_DRAWN]
+    drawn = pairs[:MOST_DRAWN]
     texts = [labels.word(token.text) for token in drawn]
     first, second = np.exp([[token.first for token in drawn], [token.second for token in drawn]])
     title = _("The probability of each token on side A and on side B")
     plot = Plot(lambda dark: dumbbells(texts, first, second, names, dark), title, "dumbbells", title)
-    words = "\n".join(_notes(runs, found, page.digits(4)))
+    words = "\n".join(_notes(runs, pairs, page.digits(4)))
     yield Panel("probabilities", _("How likely each token was"), plot, words)
 
 
-def _notes(runs: Runs, found: Sequence[Both], digits: int) -> list[str]:
+def _notes(runs: Runs, pairs: Sequence[Both], digits: int) -> list[str]:
     """Sentences on the effect, on tokens that are left out, and on changes that are only rounding."""
-    notes = [said] if (said := effect_in_words(runs, digits)) else []
-    if not any(token.change for token in found):
+    notes = [sentence] if (sentence := effect_in_words(runs, digits)) else []
+    if not any(token.change for token in pairs):
         notes.append(_("No probability changed by more than the rounding error ({limit}).", limit=labels.power_of_ten(ROUNDING)))
-    if len(found) > MOST_DRAWN:
-        gaps = {"most": MOST_DRAWN, "count": len(found)}
-        notes.append(_("Showing the {most} tokens that changed most, of {count}. The table above has all of them.", **gaps))
-    if not runs.fed and len(found) < max(len(runs.first.steps), len(runs.second.steps)):
+    if len(pairs) > MOST_DRAWN:
+        fields = {"most": MOST_DRAWN, "count": len(pairs)}
+        notes.append(_("Showing the {most} tokens that changed most, of {count}. The table above has all of them.", **fields))
+    if not runs.fed and len(pairs) < max(len(runs.first.steps), len(runs.second.steps)):
         notes.append(
             _("Only tokens that both sides generated are compared. The switch above lets both sides read the same tokens.")
         )
@@ -100,18 +102,19 @@ def _notes(runs: Runs, found: Sequence[Both], digits: int) -> list[str]:
 def effect_in_words(runs: Runs, digits: int) -> str:
     """A sentence on the change of the output's log-probability; empty if no token can be compared, or none changed."""
     tokens = both(runs.first, runs.second, runs.since)
-    found = effect(tokens) if any(token.change for token in tokens) else None
-    if found is None:
+    difference = effect(tokens) if any(token.change for token in tokens) else None
+    if difference is None:
         return ""
     form = f"+z.{digits}f"  # z: no minus before a zero
-    most = number(found.most.second - found.most.first, form)
-    gaps = {"count": found.tokens, "total": number(found.total, form), "token": labels.word(found.most.text), "most": most}
+    most = number(difference.most.second - difference.most.first, form)
+    fields = {"count": difference.tokens, "total": number(difference.total, form), "most": most}
+    fields["token"] = labels.word(difference.most.text)
     return _n(
         "Effect on the output: the log-probability of the one token that both sides have, “{token}”, changed by {total}.",
         "Effect on the output: the log-probability of the {count} tokens that both sides have changed by {total} in "
         "total, most at “{token}”: {most}.",
-        found.tokens,
-        **gaps,
+        difference.tokens,
+        **fields,
     )
 
 
@@ -123,9 +126,9 @@ def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> pd.Data
             "" if pair.first is None else labels.word(first[pair.first].text),
             _sign(pair),
             "" if pair.second is None else labels.word(second[pair.second].text),
-            one := np.nan if pair.first is None else _number(first[pair.first]),
-            other := np.nan if pair.second is None else _number(second[pair.second]),
-            other - one if pair.same else np.nan,
+            log_a := np.nan if pair.first is None else _number(first[pair.first]),
+            log_b := np.nan if pair.second is None else _number(second[pair.second]),
+            log_b - log_a if pair.same else np.nan,
         )
         for pair in pairs
     ]

@@ -50,8 +50,8 @@ def show(page: Page) -> None:
         return
     if sides.runs.problem:
         say(sides.runs.problem)
-    own = panels.focused(page, sides, bool(get_view_state()[0].site))  # the view of `page` names the site that it opens on
-    (_one_picture if big else _both)(own, sides)
+    focused = panels.focused(page, sides, bool(get_view_state()[0].site))  # the view of `page` names the site that it opens on
+    (_one_picture if big else _both)(focused, sides)
 
 
 def _one_picture(page: Page, compared: Compared) -> None:
@@ -76,14 +76,14 @@ def _first_side(page: Page) -> None:
 
 
 def _both(page: Page, compared: Compared) -> None:
-    one, other = panels.titles(compared.names)
+    title_a, title_b = panels.titles(compared.names)
     with card("outputs"):
-        _outputs(page, compared, (one, other))
+        _outputs(page, compared, (title_a, title_b))
     left, right = st.columns(2, gap="medium")
     with left:
-        _atlas(page, page.trace, one, "first")
+        _atlas(page, page.trace, title_a, "first")
     with right:
-        _atlas(page, compared.second, other, "second")
+        _atlas(page, compared.second, title_b, "second")
     with card("changes"):
         _changes(page, compared)
     if compared.found and not compared.changed:
@@ -125,13 +125,13 @@ def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
     with st.container(key=f"side-{name}"):
         st.markdown(f"**{tokens.markdown(title)}**")
         is_first = name == "first"
-        chosen = partial(_follow, _Place.of(page), is_first)
+        chosen = partial(_follow, _Followed.of(page), is_first)
         scene = scenes.atlas(trace, *panels.selection_in(page, trace), page.view.query if is_first else -1)
         canvas.draw("atlas", scene, key=f"atlas-{name}", chosen=chosen)
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Followed:
     """The selection, and the head counts of the first side's sites. Callbacks outlive the page, so they hold no trace."""
 
     site: Site
@@ -140,17 +140,17 @@ class _Place:
     heads: dict[Site, int]
 
     @classmethod
-    def of(cls, page: Page) -> "_Place":
+    def of(cls, page: Page) -> "_Followed":
         """The selection of a page."""
-        there = {site: attention.heads for site, attention in page.trace.attention.items()}
-        return cls(page.attention.site, page.head, page.view.query, there)
+        heads = {site: attention.heads for site, attention in page.trace.attention.items()}
+        return cls(page.attention.site, page.head, page.view.query, heads)
 
 
-def _follow(place: _Place, own: bool, **fields: str | int) -> None:
-    """Selects what was chosen in an atlas, if the first side has it; a query row counts only in the first side's `own` atlas."""
-    site, head = Site.parse(str(fields.get("site", place.site))), int(fields.get("head", place.head))
-    if head < place.heads.get(site, 0):
-        update(site=str(site), head=head, query=fields.get("query", place.query) if own else -1)
+def _follow(followed: _Followed, is_own: bool, **fields: str | int) -> None:
+    """Selects what was chosen in an atlas, if the first side has it; a row counts only in its own atlas (`is_own`)."""
+    site, head = Site.parse(str(fields.get("site", followed.site))), int(fields.get("head", followed.head))
+    if head < followed.heads.get(site, 0):
+        update(site=str(site), head=head, query=fields.get("query", followed.query) if is_own else -1)
     else:
         st.toast(_("Only on side B: {head}.", head=tokens.site(site, head)))
 
@@ -168,7 +168,7 @@ def _changes(page: Page, compared: Compared) -> None:
 
 
 def _changes_overview(page: Page, compared: Compared) -> None:
-    chosen = partial(_follow, _Place.of(page), False)
+    chosen = partial(_follow, _Followed.of(page), False)
     drawn_panels.draw_content(page, panels.of_changes(page, compared), "atlas-changes", printable=False, chosen=chosen)
 
 

@@ -65,14 +65,14 @@ def of_changes(page: Page, sides: Compared) -> Panel:
     return of_differences(page.trace, sides.second, run_difference.changed_kinds(sides.found)[0], (page.attention.site, page.head))
 
 
-def of_differences(first: Trace, second: Trace, found: Mapping[Site, Change], selection: tuple[Site, int]) -> Panel:
+def of_differences(first: Trace, second: Trace, changes: Mapping[Site, Change], selection: tuple[Site, int]) -> Panel:
     """The overview of the differences of some sites.
 
     Args:
         selection: the head in the frame.
     """
     site, head = selection
-    content = Scene("Atlas", difference_scene.scene(first, second, found, site, head))
+    content = Scene("Atlas", difference_scene.scene(first, second, changes, site, head))
     framed = {"site": str(site), "head": head}
     return Panel("changes", _("Changes of the weights"), content, selected=framed, paper=tuple)
 
@@ -116,8 +116,8 @@ def _moved(by_row: Array) -> str:
     counted = by_row[~np.isnan(by_row)]
     if not len(counted):
         return ""
-    gaps = {"share": counted.mean(), "rows": len(counted)}
-    return _("On average, {share:.1%} of each row’s weight moved (rows compared: {rows}).", **gaps)
+    fields = {"share": counted.mean(), "rows": len(counted)}
+    return _("On average, {share:.1%} of each row’s weight moved (rows compared: {rows}).", **fields)
 
 
 def of_ranking(page: Page, sides: Compared) -> Panel:

@@ -36,14 +36,14 @@ def what_differs(page: Page) -> list[str]:
     names = {parameter.field: translated(parameter.of_a_run) for parameter in view_state.all_parameters()}
     sides = page.view, second_side(page.view)
 
-    def said(view: ViewState, field: str) -> str:
+    def value_of(view: ViewState, field: str) -> str:
         if field == "silence" and (count := len(view.silence.split())) > MOST_HEADS:
             return str(count)
-        shown = _value(page, view, field)
-        return _("“{value}”", value=shown) if shown else _("none")
+        text = _value(page, view, field)
+        return _("“{value}”", value=text) if text else _("none")
 
     return [
-        _("{what}: {first} → {second}", what=names[field], first=said(sides[0], field), second=said(sides[1], field))
+        _("{what}: {first} → {second}", what=names[field], first=value_of(sides[0], field), second=value_of(sides[1], field))
         for field in differing(page)
     ]
 
@@ -71,17 +71,17 @@ def _title(page: Page, name: str) -> str:
 def _name(page: Page, view: ViewState, field: str, longest: int | None) -> str:
     """The value of one field of a side, in words."""
     what, value = translated({p.field: p.of_a_run for p in view_state.all_parameters()}[field]), _value(page, view, field)
-    shown = value if longest is None or len(value) <= longest else value[: longest - 1] + "…"
+    text = value if longest is None or len(value) <= longest else value[: longest - 1] + "…"
     match field:
         case "model":
-            return shown
+            return text
         case "silence":
             count = len(view.silence.split())
-            return _("heads silenced: {count}", count=count) if longest and count > 1 else shown or _("nothing silenced")
+            return _("heads silenced: {count}", count=count) if longest and count > 1 else text or _("nothing silenced")
         case "edits" if longest and len(value) > longest:
-            shown = str(len(read_edits(view.edits)))
+            text = str(len(read_edits(view.edits)))
         case "text":
-            return _("“{value}”", value=shown)
+            return _("“{value}”", value=text)
         case "method":
             return value
-    return _("{what}: {value}", what=what, value=shown or _("none"))
+    return _("{what}: {value}", what=what, value=text or _("none"))

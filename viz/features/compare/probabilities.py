@@ -39,14 +39,14 @@ def both(first: Trace, second: Trace, since: int = 0) -> tuple[Both, ...]:
         since: the first position of the first run to count.
     """
     sides = [written(trace, labels.written_strip(trace)) for trace in (first, second)]
-    found = list[Both]()
+    pairs_ = list[Both]()
     for pair in align(*([token.text for token in side] for side in sides)):
         if not pair.same or pair.first is None or pair.second is None or pair.first < since:
             continue
-        one, other = sides[0][pair.first].log_probability, sides[1][pair.second].log_probability
-        if one is not None and other is not None:
-            found.append(Both(sides[0][pair.first].text, pair.first, one, other))
-    return tuple(sorted(found, key=lambda token: -abs(token.change)))
+        log_a, log_b = sides[0][pair.first].log_probability, sides[1][pair.second].log_probability
+        if log_a is not None and log_b is not None:
+            pairs_.append(Both(sides[0][pair.first].text, pair.first, log_a, log_b))
+    return tuple(sorted(pairs_, key=lambda token: -abs(token.change)))
 
 
 @dataclass(frozen=True)

@@ -85,26 +85,26 @@ def rounding(first: Trace, second: Trace) -> float:
     return max(ROUNDING, *measured)
 
 
-def apart(one: Array, other: Array, rounding: float) -> Array:
+def apart(first: Array, second: Array, rounding: float) -> Array:
     """other - one in float64, 0 where it is not larger than `rounding`."""
-    difference = other.astype(np.float64) - one
+    difference = second.astype(np.float64) - first
     return np.where(np.abs(difference) <= rounding, 0.0, difference)
 
 
 def changes(first: Trace, second: Trace) -> tuple[dict[Site, Change], dict[Site, Reason]]:
     """The sites that can be compared, in the order of the first run, and the reason for each other site."""
     strips = {name: _counterparts(first, second, name) for name in first.tokens if name in second.tokens}
-    found, refused, smallest = dict[Site, Change](), dict[Site, Reason](), rounding(first, second)
+    changes, refused, smallest = dict[Site, Change](), dict[Site, Reason](), rounding(first, second)
     for site in dict.fromkeys((*first.attention, *second.attention)):
         if site not in first.attention or site not in second.attention:
             refused[site] = "first" if site in first.attention else "second"
             continue
         change = _change(first.at(site), second.at(site), strips, smallest)
         if len(change.rows):
-            found[site] = change
+            changes[site] = change
         else:
             refused[site] = "tokens"
-    return found, refused
+    return changes, refused
 
 
 def _counterparts(first: Trace, second: Trace, name: str) -> int:
@@ -112,7 +112,7 @@ def _counterparts(first: Trace, second: Trace, name: str) -> int:
     pair = first.tokens[name].texts, second.tokens[name].texts
     reach = counterparts(first.tokens[name], second.tokens[name])
     start = min(_first_written(first, name), _first_written(second, name))
-    return next((place for place in range(start, reach) if pair[0][place] != pair[1][place]), reach)
+    return next((position for position in range(start, reach) if pair[0][position] != pair[1][position]), reach)
 
 
 def _first_written(trace: Trace, name: str) -> int:
@@ -138,18 +138,18 @@ def _change(first: Attention, second: Attention, strips: Mapping[str, int], smal
     return Change(first, second, rows, keys, by_row, smallest)
 
 
-def table(found: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd.DataFrame:
+def table(changes: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd.DataFrame:
     """Table of all compared heads, the most changed first.
 
     Args:
-        found: the sites that can be compared.
+        changes: the sites that can be compared.
         queries: the labels of each site's query rows.
 
     Returns:
         As `table_of_heads`, with the columns `moved` (the change of the head), `largest` (of a row), `row` (its label), `cell`
         (the largest difference of a single weight) and `rows` (that the mean is of).
     """
-    rows = {(site, head): _row(change, head, queries[site]) for site, change in found.items() for head in range(change.heads)}
+    rows = {(site, head): _row(change, head, queries[site]) for site, change in changes.items() for head in range(change.heads)}
     return table_of_heads(rows).sort_values("moved", ascending=False, kind="stable", na_position="last")
 
 
@@ -157,22 +157,22 @@ Kind: TypeAlias = tuple[str, str]
 """Stack and kind of attention: what shares a card of an overview."""
 
 
-def changed_kinds(found: Mapping[Site, Change]) -> tuple[dict[Site, Change], list[Kind]]:
+def changed_kinds(changes: Mapping[Site, Change]) -> tuple[dict[Site, Change], list[Kind]]:
     """The sites of those kinds of attention in which a weight changed by more than rounding, and the kinds in which none did."""
-    kinds = {site: (site.stack, site.kind) for site in found}
-    changed = {kinds[site] for site, change in found.items() if change.changed}
-    shown = {site: change for site, change in found.items() if kinds[site] in changed}
-    return shown, [kind for kind in dict.fromkeys(kinds.values()) if kind not in changed]
+    kinds = {site: (site.stack, site.kind) for site in changes}
+    changed = {kinds[site] for site, change in changes.items() if change.changed}
+    drawn = {site: change for site, change in changes.items() if kinds[site] in changed}
+    return drawn, [kind for kind in dict.fromkeys(kinds.values()) if kind not in changed]
 
 
-def most_changed(found: Mapping[Site, Change]) -> tuple[Site, int]:
-    """Site and head of the largest mean change; the first of equal ones. `found` holds at least one head."""
+def most_changed(changes: Mapping[Site, Change]) -> tuple[Site, int]:
+    """Site and head of the largest mean change; the first of equal ones. `changes` holds at least one head."""
 
-    def mean_change(place: tuple[Site, int]) -> float:
-        rows = found[place[0]].by_row[place[1]]
+    def mean_change(head_of_site: tuple[Site, int]) -> float:
+        rows = changes[head_of_site[0]].by_row[head_of_site[1]]
         return float(rows[~np.isnan(rows)].mean()) if not np.isnan(rows).all() else -1.0
 
-    return max(((site, head) for site, change in found.items() for head in range(change.heads)), key=mean_change)
+    return max(((site, head) for site, change in changes.items() for head in range(change.heads)), key=mean_change)
 
 
 def _row(change: Change, head: int, queries: list[str]) -> dict[str, object]:
@@ -206,4 +206,4 @@ def written(trace: Trace, name: str) -> tuple[Written, ...]:
     """The tokens of a strip; generated tokens with their recorded log-probabilities."""
     strip: Tokens = trace.tokens[name]
     steps = {step.computed[1]: step.chosen.log_probability for step in trace.steps} if name == tokens.written_strip(trace) else {}
-    return tuple(Written(text, steps.get(place)) for place, text in enumerate(strip.texts))
+    return tuple(Written(text, steps.get(position)) for position, text in enumerate(strip.texts))

@@ -71,7 +71,7 @@ def fed(page: Page, view: ViewState, free: Runs) -> Runs:
         return replace(free, problem=_("The two models have different vocabularies, so side B cannot read the tokens of side A."))
     try:
         first, second = (
-            page.engine.ask(Run(_fed(own.request(), trace, free))) for own, trace in ((page.view, page.trace), (view, free.second))
+            page.engine.ask(Run(_fed(v.request(), trace, free))) for v, trace in ((page.view, page.trace), (view, free.second))
         )
     except HeadlightError as error:
         return replace(free, problem=_("Side B cannot read the tokens of side A: {reason}", reason=error_message(error)))

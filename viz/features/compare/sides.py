@@ -100,9 +100,9 @@ def _begin(engine: Engine, info: ModelInfo) -> None:
 def _others(engine: Engine, info: ModelInfo) -> dict[str, str]:
     """Titles by name of what the model can be compared with: others of the list, and others that this session opened."""
     known = (*engine.ask(Models()).models, *opened())
-    there = {other.name: other.title for other in known if not other.problem and other.recorded == info.recorded}
-    titles = list(there.values())
-    others = {name: title for name, title in there.items() if name != info.name}
+    comparable = {other.name: other.title for other in known if not other.problem and other.recorded == info.recorded}
+    titles = list(comparable.values())
+    others = {name: title for name, title in comparable.items() if name != info.name}
     return {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in others.items()}
 
 
@@ -166,20 +166,20 @@ def _settings(page: Page, second: ViewState, example: str) -> None:
 
 def _silence(page: Page, second: ViewState, example: str) -> None:
     """Draws the choice of heads that are silenced on the second side."""
-    there = [f"{site}:{head}" for site, attention in page.trace.attention.items() for head in range(attention.heads)]
+    every_head = [f"{site}:{head}" for site, attention in page.trace.attention.items() for head in range(attention.heads)]
     key = "second:silence"
-    st.session_state[key] = [head for head in second.silence.split() if head in there]
+    st.session_state[key] = [head for head in second.silence.split() if head in every_head]
 
     st.multiselect(
         _("Heads silenced on side B"),
-        there,
+        every_head,
         format_func=edits.heads,
         placeholder=edits.heads(example) or _("none"),
         key=key,
         on_change=lambda: _differ("silence", " ".join(st.session_state[key])),
     )
     with st.container(horizontal=True):
-        for name, (label, heads) in _gestures(page, there).items():
+        for name, (label, heads) in _gestures(page, every_head).items():
             together = " ".join(dict.fromkeys([*second.silence.split(), *heads]))
             if together != second.silence:
                 st.button(label, key=f"silence-{name}", on_click=_differ, args=("silence", together))
@@ -216,17 +216,17 @@ def _most_needed(page: Page) -> Head | None:
     return min((head for head in effects.heads if head.site != effects.sites[-1]), key=cost.__getitem__, default=None)
 
 
-def _gestures(page: Page, there: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
+def _gestures(page: Page, all_heads: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
     """Heads that one click silences in addition: the label and the heads, by name."""
     site, head = page.attention.site, page.head
-    own = [f"{site}:{other}" for other in range(page.attention.heads)]
+    of_site = [f"{site}:{other}" for other in range(page.attention.heads)]
     sites = [other for other in page.trace.attention if (other.stack, other.kind) == (site.stack, site.kind)]
-    kind = [one for one in there if Site.parse(one.rpartition(":")[0]) in sites]
-    others = [one for one in own if one != own[head]]
-    gaps = {"kind": tokens.kind(site.stack, site.kind), "count": len(kind)}
+    kind = [name for name in all_heads if Site.parse(name.rpartition(":")[0]) in sites]
+    others = [name for name in of_site if name != of_site[head]]
+    fields = {"kind": tokens.kind(site.stack, site.kind), "count": len(kind)}
     return {
-        "selected": (_("Silence: {head}", head=tokens.site(site, head)), [own[head]]),
+        "selected": (_("Silence: {head}", head=tokens.site(site, head)), [of_site[head]]),
         "others": (_("Silence all other heads of this layer ({count})", count=len(others)), others),
-        "layer": (_("Silence the whole layer: {site} (heads: {count})", site=tokens.site(site), count=len(own)), own),
-        "kind": (_("Silence this kind of attention: {kind} (heads: {count})", **gaps), kind),
+        "layer": (_("Silence the whole layer: {site} (heads: {count})", site=tokens.site(site), count=len(of_site)), of_site),
+        "kind": (_("Silence this kind of attention: {kind} (heads: {count})", **fields), kind),
     }

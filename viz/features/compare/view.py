@@ -40,8 +40,8 @@ def differences(against: str) -> dict[str, Any]:
 
 def differing(**fields_: object) -> str:
     """The text form of `CompareView.against`, for fields in which side B differs."""
-    found = {p.name: str(fields_[p.field]) for p in all_parameters() if p.field in fields_}
-    return "&".join(f"{name}={value.replace('%', '%25').replace('&', '%26')}" for name, value in found.items())
+    parameters = {p.name: str(fields_[p.field]) for p in all_parameters() if p.field in fields_}
+    return "&".join(f"{name}={value.replace('%', '%25').replace('&', '%26')}" for name, value in parameters.items())
 
 
 def second_side(view: ViewState) -> ViewState:

@@ -37,8 +37,8 @@ def add(page: str) -> None:
 
 
 def _draft() -> Draft | None:
-    found: Draft | None = st.session_state.get(_DRAFT)
-    return found
+    draft: Draft | None = st.session_state.get(_DRAFT)
+    return draft
 
 
 def _keep(draft: Draft, number: int) -> None:
@@ -108,12 +108,12 @@ def _step(draft: Draft, number: int) -> None:
         _("Text of the step (format: docs/lectures.md)"), key=_TEXT, height=320, max_chars=LONGEST_STEP, on_change=_changed
     )
     with st.container(horizontal=True, key="lecture-step-buttons"):
-        for label, icon, key, changed, place in (
+        for label, icon, key, changed, target in (
             (_("Move up"), "arrow_upward", "lecture-earlier", draft.moved(number, -1), number - 1),
             (_("Move down"), "arrow_downward", "lecture-later", draft.moved(number, 1), number + 1),
             (_("Remove"), "delete", "lecture-remove", draft.without(number), number),
         ):
-            st.button(label, icon=f":material/{icon}:", key=key, on_click=_keep, args=(changed, place))
+            st.button(label, icon=f":material/{icon}:", key=key, on_click=_keep, args=(changed, target))
 
 
 def _heading(step: str) -> str:
@@ -132,8 +132,8 @@ def _problems(draft: Draft) -> None:
         st.warning(tokens.markdown(error_message(error)), icon=":material/info:")
         return
     for problem in problems[:5]:
-        gaps = {"line": problem.line, "sentence": problem.sentence}
-        st.warning(tokens.markdown(_("Line {line}: {sentence}", **gaps)), icon=":material/info:")
+        fields = {"line": problem.line, "sentence": problem.sentence}
+        st.warning(tokens.markdown(_("Line {line}: {sentence}", **fields)), icon=":material/info:")
     st.caption(
         tokens.markdown(_("Claims (expect:) are checked by the command {command}.", command="python -m model lecture check FILE"))
     )
@@ -175,8 +175,8 @@ def _rename() -> None:
 
 def _language(draft: Draft) -> str:
     """The language code of the front matter."""
-    found = (line.partition(":")[2].strip() for line in draft.front.split("\n") if line.partition(":")[0].strip() == "language")
-    return next(found, "en")
+    languages = (line.partition(":")[2].strip() for line in draft.front.split("\n") if line.partition(":")[0].strip() == "language")
+    return next(languages, "en")
 
 
 def _write(path: Path, text: str) -> None:

@@ -156,8 +156,8 @@ def _last(page: PageContext, view: ViewState, call: Call) -> bytes:
     except HeadlightError as error:
         return _packed({"text": view.text, "final": True, "error": page.context.copy().run(error_message, error)})
     except Exception as error:
-        said = page.context.copy().run(_failure, log.incident(error))
-        return _packed({"text": view.text, "final": True, "error": said})
+        sentence = page.context.copy().run(_failure, log.incident(error))
+        return _packed({"text": view.text, "final": True, "error": sentence})
 
 
 def _failure(incident: str) -> str:
@@ -170,8 +170,8 @@ def _frame(page: PageContext, view: ViewState, trace: Trace, written: Mapping[st
         header["note"] = page.note(view, trace)
     if (chat := chat_of(trace)) is not None:
         header["reply"] = chat.reply
-    if said := page.context.copy().run(run_page.undrawable, trace):
-        return _packed(header | {"error": said})
+    if sentence := page.context.copy().run(run_page.undrawable, trace):
+        return _packed(header | {"error": sentence})
     return _packed(header, page.scenes(view, trace, partial=written is not None))
 
 
@@ -209,8 +209,8 @@ async def _serve(request: Request) -> Response:
     try:
         run = Run(page.of(question).request())
     except HeadlightError as error:  # a text longer than any model reads: said like that of a run
-        said = page.context.copy().run(error_message, error)
-        return Response(_packed({"text": question.text, "final": True, "error": said}), media_type=MEDIA)
+        sentence = page.context.copy().run(error_message, error)
+        return Response(_packed({"text": question.text, "final": True, "error": sentence}), media_type=MEDIA)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
     return StreamingResponse(frames(live, page, question, run, _gone(request)), headers=headers, media_type=MEDIA)
 
@@ -221,12 +221,12 @@ async def _body(request: Request) -> bytes:
     Raises:
         OverflowError: it is longer than BODY.
     """
-    found = bytearray()
+    body = bytearray()
     async for piece in request.stream():
-        found += piece
-        if len(found) > BODY:
+        body += piece
+        if len(body) > BODY:
             raise OverflowError
-    return bytes(found)
+    return bytes(body)
 
 
 async def _gone(request: Request) -> None:

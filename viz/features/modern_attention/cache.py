@@ -35,22 +35,22 @@ def sizes_of(page: Page) -> Sizes | None:
 def _kept(page: Page, sizes: Sizes) -> None:
     """Draws what is kept: over the tokens as lines, and after one of them layer by layer."""
     size, source = bytes_of(page.trace), len(page.trace.tokens["source"]) if sizes.cross else 0
-    total, one = page.trace.of("decoder", "self")[0].mask.shape[0], sizes.layers[0]
-    gaps = {"bytes": amount_of_bytes(size * sizes.kept(1)), "dtype": page.trace.model["dtype"]}
+    total, first_layer = page.trace.of("decoder", "self")[0].mask.shape[0], sizes.layers[0]
+    fields = {"bytes": amount_of_bytes(size * sizes.kept(1)), "dtype": page.trace.model["dtype"]}
     st.markdown(
         _(
             "A later token needs the keys and values of all earlier ones, and these stay the same. A program that generates text "
             "keeps them and computes only one row for each new token. This model keeps {bytes} for each token in {dtype}, "
             "in all layers together.",
-            **gaps,
+            **fields,
         )
     )
     for sentence in savings(sizes):
         st.caption(sentence)
     drawn_panels.draw(page, cost_panels.ways_of(page, sizes), "cache-ways")
-    if one.key_heads == one.heads and not one.latent:
+    if first_layer.key_heads == first_layer.heads and not first_layer.latent:
         offer(page, "shared", _("Open a model whose heads share keys and values"), SHARING, opened="cache")
-    if not one.latent:
+    if not first_layer.latent:
         offer(page, "latents", _("Show a recorded run with latents"), LATENTS, opened="latents")
     if sizes.cross:
         st.caption(
@@ -61,7 +61,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
         )
     after = _chosen(total)
     drawn_panels.draw_content(page, cost_panels.kept(page, sizes, after), "cache-chart")
-    numeric_tables.draw(_layers(sizes, after, source, size, one), key="cache-table")
+    numeric_tables.draw(_layers(sizes, after, source, size, first_layer), key="cache-table")
     st.caption(
         _(
             "While Headlight runs a model of its own kind, it keeps a copy for each query head, so that the keys of one head can "
@@ -77,32 +77,36 @@ def _chosen(total: int) -> int:
 
 def savings(sizes: Sizes) -> list[str]:
     """What shared heads, latents and windows save, a sentence each."""
-    one, said = sizes.layers[0], list[str]()
-    if one.latent:
-        gaps = {"latent": one.latent, "times": number(one.kept(1, "heads") / one.kept(1), ".1f")}
-        said.append(
+    first_layer, sentences = sizes.layers[0], list[str]()
+    if first_layer.latent:
+        fields = {"latent": first_layer.latent, "times": number(first_layer.kept(1, "heads") / first_layer.kept(1), ".1f")}
+        sentences.append(
             _(
                 "Latent attention: all heads of a layer make their keys and values from one latent of width {latent}, and only "
                 "this latent is kept. Keeping the keys and values of every head would take more, by a factor of {times}. "
                 "They are made again in each step.",
-                **gaps,
+                **fields,
             )
         )
-    elif one.key_heads < one.heads:
-        gaps = {"heads": one.heads, "key_heads": one.key_heads, "times": number(one.heads / one.key_heads, ".3g")}
-        said.append(
+    elif first_layer.key_heads < first_layer.heads:
+        fields = {
+            "heads": first_layer.heads,
+            "key_heads": first_layer.key_heads,
+            "times": number(first_layer.heads / first_layer.key_heads, ".3g"),
+        }
+        sentences.append(
             _(
                 "Grouped queries: query heads share key and value heads, {heads} to {key_heads}, so the cache is smaller by a "
                 "factor of {times}.",
-                **gaps,
+                **fields,
             )
         )
     else:
-        said.append(_("Each query head has keys and values of its own, so nothing is saved by sharing them."))
-    windows = sorted({own.window for own in sizes.layers if own.window})
+        sentences.append(_("Each query head has keys and values of its own, so nothing is saved by sharing them."))
+    windows = sorted({layer.window for layer in sizes.layers if layer.window})
     if windows:
-        count = sum(bool(own.window) for own in sizes.layers)
-        said.append(
+        count = sum(bool(layer.window) for layer in sizes.layers)
+        sentences.append(
             _n(
                 "{count} of {layers} layers has a window of {window:,} tokens: what lies before it need not be kept.",
                 "{count} of {layers} layers have a window of {window:,} tokens: what lies before it need not be kept.",
@@ -112,20 +116,22 @@ def savings(sizes: Sizes) -> list[str]:
                 window=windows[-1],
             )
         )
-    return said
+    return sentences
 
 
-def _layers(sizes: Sizes, after: int, source: int, size: int, one: LayerSizes) -> pd.DataFrame:
+def _layers(sizes: Sizes, after: int, source: int, size: int, first_layer: LayerSizes) -> pd.DataFrame:
     """What is kept after some tokens, layer by layer and head by head."""
     rows = []
-    for kind, own in [*(("self", own) for own in sizes.layers), *(("cross", own) for own in sizes.cross)]:
+    for kind, layer in [*(("self", layer) for layer in sizes.layers), *(("cross", layer) for layer in sizes.cross)]:
         count = after if kind == "self" else source
-        heads = 1 if own.latent else own.key_heads
-        reached = min(count, own.window - 1) if own.window else count
-        rows.append((tokens.kind("decoder", kind), heads, count, reached, size * own.kept(count) // heads, size * own.kept(count)))
+        heads = 1 if layer.latent else layer.key_heads
+        reached = min(count, layer.window - 1) if layer.window else count
+        rows.append(
+            (tokens.kind("decoder", kind), heads, count, reached, size * layer.kept(count) // heads, size * layer.kept(count))
+        )
     names = {
         "kind": _("attention"),
-        "heads": _("latents") if one.latent else _("key and value heads"),
+        "heads": _("latents") if first_layer.latent else _("key and value heads"),
         "kept": _("tokens kept"),
         "reached": _("still reached by the next one"),
         "each": _("bytes of each"),
@@ -155,19 +161,19 @@ def _computed(page: Page, sizes: Sizes) -> None:
     if not st.toggle(_("Read these tokens again without the cache, and compare maps and time"), key="cache-measured"):
         return
     try:
-        found = page.engine.ask(WithoutCache(page.view.request()))
+        measured = page.engine.ask(WithoutCache(page.view.request()))
     except HeadlightError as error:
         say(error_message(error))
         return
-    gaps = {"weights": tokens.power_of_ten(found.weights), "logits": tokens.power_of_ten(found.logits)}
+    fields = {"weights": tokens.power_of_ten(measured.weights), "logits": tokens.power_of_ten(measured.logits)}
     st.caption(
-        _("The maps are the same: largest difference of a weight {weights}, of a logit {logits}.", **gaps)
-        if found.weights < 1e-3 or page.trace.model["dtype"] != "float32"
-        else _("The maps differ: largest difference of a weight {weights}, of a logit {logits}.", **gaps)
+        _("The maps are the same: largest difference of a weight {weights}, of a logit {logits}.", **fields)
+        if measured.weights < 1e-3 or page.trace.model["dtype"] != "float32"
+        else _("The maps differ: largest difference of a weight {weights}, of a logit {logits}.", **fields)
     )
-    gaps = {"cached": number(float(found.cached.sum()), ".0f"), "whole": number(float(found.whole.sum()), ".0f")}
-    st.caption(_("Measured once on this machine, in milliseconds: {cached} with the cache, {whole} without.", **gaps))
-    drawn = step_lines(found.cached.tolist(), found.whole.tolist())
-    figure = costs.lines(found.lengths.tolist(), drawn, (_("tokens read"), _("milliseconds of this step")), page.dark)
-    words = _("Milliseconds: {cached} with the cache, {whole} without.", **gaps)
+    fields = {"cached": number(float(measured.cached.sum()), ".0f"), "whole": number(float(measured.whole.sum()), ".0f")}
+    st.caption(_("Measured once on this machine, in milliseconds: {cached} with the cache, {whole} without.", **fields))
+    drawn = step_lines(measured.cached.tolist(), measured.whole.tolist())
+    figure = costs.lines(measured.lengths.tolist(), drawn, (_("tokens read"), _("milliseconds of this step")), page.dark)
+    words = _("Milliseconds: {cached} with the cache, {whole} without.", **fields)
     chart(figure, (page.trace, _("Time of each step")), key="cache-times", alt=words)

@@ -27,35 +27,35 @@ KEPT = ("model", "heads", "multi-query", "latent")
 """Ways to keep a token."""
 
 
-def _sum(_runs: StepRuns, own: Attention, head: int, at: tuple[int, int], _subject: Subject) -> float:
-    return float(own.head(head)[at[0]].astype(np.float64).sum())
+def _sum(_runs: StepRuns, attention: Attention, head: int, at: tuple[int, int], _subject: Subject) -> float:
+    return float(attention.head(head)[at[0]].astype(np.float64).sum())
 
 
-def _linear(_runs: StepRuns, own: Attention, head: int, at: tuple[int, int], _subject: Subject) -> float:
-    if own.q is None or own.k is None:
+def _linear(_runs: StepRuns, attention: Attention, head: int, at: tuple[int, int], _subject: Subject) -> float:
+    if attention.q is None or attention.k is None:
         raise BadClaim(reason=_("the run recorded no values"))
-    return float(linear_attention.weights(own.q[head], own.k[head], own.mask)[at])
+    return float(linear_attention.weights(attention.q[head], attention.k[head], attention.mask)[at])
 
 
-def _moved(_runs: StepRuns, own: Attention, head: int, _at: tuple[int, int], subject: Subject) -> float:
-    if own.scores is None or own.v is None:
+def _moved(_runs: StepRuns, attention: Attention, head: int, _at: tuple[int, int], subject: Subject) -> float:
+    if attention.scores is None or attention.v is None:
         raise BadClaim(reason=_("the run recorded no scores"))
-    tiles = len(flash_attention.attend(own.scores[head], own.mask, own.v[head], TILE).tiles)
-    queries, keys = own.mask.shape
-    return flash_attention.numbers_moved(queries, keys, own.v.shape[-1], TILE, tiles)[MOVED.index(subject.name)]
+    tiles = len(flash_attention.attend(attention.scores[head], attention.mask, attention.v[head], TILE).tiles)
+    queries, keys = attention.mask.shape
+    return flash_attention.numbers_moved(queries, keys, attention.v.shape[-1], TILE, tiles)[MOVED.index(subject.name)]
 
 
-def _tile(_runs: StepRuns, own: Attention, head: int, _at: tuple[int, int], _subject: Subject) -> float:
+def _tile(_runs: StepRuns, attention: Attention, head: int, _at: tuple[int, int], _subject: Subject) -> float:
     """The largest difference between the context computed in tiles and the values weighted by the recorded weights."""
-    if own.scores is None or own.v is None:
+    if attention.scores is None or attention.v is None:
         raise BadClaim(reason=_("the run recorded no scores"))
-    found = flash_attention.attend(own.scores[head], own.mask, own.v[head], TILE)
-    return float(np.abs(found.context - own.head(head).astype(np.float64) @ own.v[head].astype(np.float64)).max())
+    tiled = flash_attention.attend(attention.scores[head], attention.mask, attention.v[head], TILE)
+    return float(np.abs(tiled.context - attention.head(head).astype(np.float64) @ attention.v[head].astype(np.float64)).max())
 
 
-def _reach(_runs: StepRuns, own: Attention, _head: int, _at: tuple[int, int], subject: Subject) -> float:
+def _reach(_runs: StepRuns, attention: Attention, _head: int, _at: tuple[int, int], subject: Subject) -> float:
     """On how many of the newest tokens the last one depends through so many layers of this mask."""
-    return float(mask_kinds.farthest([own.mask] * subject.number))
+    return float(mask_kinds.farthest([attention.mask] * subject.number))
 
 
 _OF_A_HEAD: Mapping[str, Callable[[StepRuns, Attention, int, tuple[int, int], Subject], float]] = {
@@ -71,8 +71,8 @@ def _kept(runs: StepRuns, sizes: Sizes, subject: Subject) -> float:
     counts = dict(zip(KEPT, (count for _name, count in ways(sizes.layers[0])), strict=False))
     if subject.name not in counts:
         raise BadClaim(reason=_("this model keeps a latent already"))
-    own = sizes.kept(subject.number) if subject.name == "model" else len(sizes.layers) * subject.number * counts[subject.name]
-    return float(own * bytes_of(runs.run()))
+    kept = sizes.kept(subject.number) if subject.name == "model" else len(sizes.layers) * subject.number * counts[subject.name]
+    return float(kept * bytes_of(runs.run()))
 
 
 def _equal(_runs: StepRuns, sizes: Sizes, _subject: Subject) -> float:
@@ -101,12 +101,12 @@ def _number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
         sizes = runs.engine.ask(Measures(runs.view.model, runs.view.parsed_settings()))
         return _OF_A_MODEL[subject.kind](runs, sizes, subject)
     trace = runs.run(scope)
-    own, head = runs.attention(trace, subject.head)
+    attention, head = runs.attention(trace, subject.head)
     at = (
-        0 if subject.query is None else row(trace, own, subject.query),
-        0 if subject.key is None else column(trace, own, subject.key),
+        0 if subject.query is None else row(trace, attention, subject.query),
+        0 if subject.key is None else column(trace, attention, subject.key),
     )
-    return _OF_A_HEAD[subject.kind](runs, own, head, at, subject)
+    return _OF_A_HEAD[subject.kind](runs, attention, head, at, subject)
 
 
 def _read_moved(kind: str, parts: Parts) -> Subject:

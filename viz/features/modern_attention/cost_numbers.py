@@ -12,7 +12,7 @@ from viz.session.state import Page
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes of a number in each precision."""
 
-LENGTHS = tuple(round(1000 * 10 ** (place / 4)) for place in range(13))
+LENGTHS = tuple(round(1000 * 10 ** (number / 4)) for number in range(13))
 """1,000 to 1,000,000, four for each power of ten."""
 
 
@@ -30,26 +30,26 @@ def kept_lines(sizes: Sizes, size: int, across: Sequence[int], source: int) -> l
         source: tokens of the source.
     """
     drawn = [Line(_("kept by this model"), [size * sizes.kept(count, source) for count in across])]
-    if any(own.latent or own.key_heads < own.heads for own in sizes.layers):
+    if any(layer.latent or layer.key_heads < layer.heads for layer in sizes.layers):
         own_keys = [size * sizes.kept(count, source, "heads") for count in across]
         drawn.append(Line(_("if each query head had its own"), own_keys, "other"))
-    if any(own.window for own in sizes.layers):
+    if any(layer.window for layer in sizes.layers):
         reached = [size * sizes.kept(count, source, "window") for count in across]
         drawn.append(Line(_("only what the windows still reach"), reached, "third"))
     return drawn
 
 
-def ways(one: LayerSizes) -> list[tuple[str, int]]:
+def ways(layer: LayerSizes) -> list[tuple[str, int]]:
     """Names of the ways to keep a token, and how many numbers each keeps in one layer; that of the model comes first.
 
     The latent is that of a model which would have one: 4 widths of a head, and half a width for a rotary key (DeepSeek-AI 2024,
     "DeepSeek-V2", section 2.1.4 and table 1).
     """
-    found = [(_("this model"), one.kept(1)), (_("each head has its own keys and values"), one.kept(1, "heads"))]
-    found.append((_("one key and value head for all (multi-query)"), one.key_width + one.value_width))
-    if not one.latent:
-        found.append((_("a latent, as in DeepSeek-V2"), one.key_width * 9 // 2))
-    return found
+    kept = [(_("this model"), layer.kept(1)), (_("each head has its own keys and values"), layer.kept(1, "heads"))]
+    kept.append((_("one key and value head for all (multi-query)"), layer.key_width + layer.value_width))
+    if not layer.latent:
+        kept.append((_("a latent, as in DeepSeek-V2"), layer.key_width * 9 // 2))
+    return kept
 
 
 def decoded(page: Page, sizes: Sizes) -> tuple[list[int], list[int], list[int]]:
@@ -69,11 +69,11 @@ def equal_at(sizes: Sizes) -> int | None:
     """The length at which the attention of a text costs as much as all other products; None: it never does up to 1,000,000."""
     others = 2 * (sizes.maps + sizes.output + sizes.latent_maps)
     low, high = 1, LENGTHS[-1]
-    if sum(own.reading(high) for own in sizes.layers) < others * high:
+    if sum(layer.reading(high) for layer in sizes.layers) < others * high:
         return None
     while low < high:
         middle = (low + high) // 2
-        enough = sum(own.reading(middle) for own in sizes.layers) >= others * middle
+        enough = sum(layer.reading(middle) for layer in sizes.layers) >= others * middle
         low, high = (low, middle) if enough else (middle + 1, high)
     return low
 
@@ -81,9 +81,9 @@ def equal_at(sizes: Sizes) -> int | None:
 def length_lines(sizes: Sizes) -> list[Line]:
     """Operations to read texts of all LENGTHS: in attention, elsewhere, and with linear attention instead."""
     others = [2 * count * (sizes.maps + sizes.output + sizes.latent_maps) for count in LENGTHS]
-    attention = [sum(own.reading(count) for own in sizes.layers) for count in LENGTHS]
+    attention = [sum(layer.reading(count) for layer in sizes.layers) for count in LENGTHS]
     linear = [
-        sum(linear_attention.operations(count, own.heads, own.key_width, own.value_width) for own in sizes.layers)
+        sum(linear_attention.operations(count, layer.heads, layer.key_width, layer.value_width) for layer in sizes.layers)
         for count in LENGTHS
     ]
     return [
@@ -96,7 +96,7 @@ def length_lines(sizes: Sizes) -> list[Line]:
 def byte_lines(sizes: Sizes, size: int) -> list[Line]:
     """Bytes for texts of all LENGTHS, with `size` bytes for a number: the cache, and all weights."""
     kept = [size * sizes.kept(count, way="window") for count in LENGTHS]
-    weights = [size * sum(own.heads for own in sizes.layers) * count**2 for count in LENGTHS]
+    weights = [size * sum(layer.heads for layer in sizes.layers) * count**2 for count in LENGTHS]
     return [Line(_("cache"), kept), Line(_("all weights, if they were stored"), weights, "other")]
 
 

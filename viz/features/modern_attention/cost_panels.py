@@ -72,9 +72,11 @@ def of_operations(page: Page) -> Iterator[Panel]:
 def computed(page: Page, sizes: Sizes) -> Panel:
     """The operations of each step of a run, with the cache and without."""
     lengths, cached, whole = decoded(page, sizes)
-    gaps = {"cached": number(sum(cached) / 1e6, ".2f"), "whole": number(sum(whole) / 1e6, ".2f")}
-    gaps |= {"times": number(sum(whole) / sum(cached), ".1f")}
-    words = _("All steps together: {cached} million with the cache, {whole} million without, more by a factor of {times}.", **gaps)
+    fields = {"cached": number(sum(cached) / 1e6, ".2f"), "whole": number(sum(whole) / 1e6, ".2f")}
+    fields |= {"times": number(sum(whole) / sum(cached), ".1f")}
+    words = _(
+        "All steps together: {cached} million with the cache, {whole} million without, more by a factor of {times}.", **fields
+    )
     last = _("Operations of the last step: {cached:,} with the cache, {whole:,} without.", cached=cached[-1], whole=whole[-1])
     chart = Chart(lengths, step_lines(cached, whole), (_("tokens read"), _("operations of this step")), alt=last)
     return Panel("operations", _("Operations of each step"), chart, words)

@@ -58,14 +58,14 @@ def pattern(kind: Made, count: int, size: int = 0, starts: Iterable[int] = ()) -
 
 def kind_of(mask: Array) -> MaskKind:
     """What a mask [query, key] of self-attention is; keys that no query may attend to, such as padding, are left out of account."""
-    there, count = mask.any(axis=0, keepdims=True), len(mask)
+    reachable, count = mask.any(axis=0, keepdims=True), len(mask)
     if mask.shape != (count, count):
         return MaskKind("other")
     query, key = np.arange(count)[:, None], np.arange(count)[None]
     rows = mask.sum(axis=1)
 
     def same(other: Array) -> bool:
-        return bool((mask == (other & there)).all())
+        return bool((mask == (other & reachable)).all())
 
     if same(np.ones_like(mask)):
         return MaskKind("all")
@@ -82,7 +82,7 @@ def kind_of(mask: Array) -> MaskKind:
     side = int(mask[0].sum())
     if same(np.abs(query - key) < side):
         return MaskKind("both-sides", side)
-    starts = [place for place in range(1, count) if int(mask[place].argmax()) == place]
+    starts = [position for position in range(1, count) if int(mask[position].argmax()) == position]
     if starts and same(pattern("documents", count, starts=starts)):
         return MaskKind("documents", len(starts) + 1)
     return MaskKind("other")

@@ -27,10 +27,10 @@ def of_site(trace: Trace, site: Site) -> Latents | None:
 
     The shared columns are the last ones of a key (DeepSeek-AI 2024, "DeepSeek-V2", equation 16); the network says how many.
     """
-    latents, own = trace.stages.get(f"{site}/latents"), trace.at(site)
-    if latents is None or own.k is None or own.v is None:
+    latents, attention = trace.stages.get(f"{site}/latents"), trace.at(site)
+    if latents is None or attention.k is None or attention.v is None:
         return None
     rotated = int(trace.model["spec"][site.stack]["attention"].get("rotated", 0))
-    own_columns = own.k.shape[-1] - rotated
-    kept = np.concatenate([latents, own.k[0, :, own_columns:]], axis=1)
-    return Latents(kept, rotated, np.concatenate([own.k[..., :own_columns], own.v], axis=2).swapaxes(0, 1))
+    own_columns = attention.k.shape[-1] - rotated
+    kept = np.concatenate([latents, attention.k[0, :, own_columns:]], axis=1)
+    return Latents(kept, rotated, np.concatenate([attention.k[..., :own_columns], attention.v], axis=2).swapaxes(0, 1))

@@ -44,16 +44,16 @@ def recorded(page: Page) -> tuple[Trace, Latents | None]:
     return trace, latents.of_site(trace, page.attention.site)
 
 
-def about(found: Latents) -> str:
+def about(latents: Latents) -> str:
     """What is kept, and what is made of it, in numbers."""
-    heads, width = found.made.shape[1:]
-    whole = heads * (width + found.rotated)
-    gaps = {"width": found.kept.shape[1], "rotated": found.rotated, "count": heads, "whole": whole}
+    heads, width = latents.made.shape[1:]
+    whole = heads * (width + latents.rotated)
+    fields = {"width": latents.kept.shape[1], "rotated": latents.rotated, "count": heads, "whole": whole}
     return _(
         "{width} numbers of each token are kept in this layer. The last {rotated} of them are rotated by the position and belong "
         "to the keys of all heads. The keys and values of all {count} heads would be {whole}, more by a factor of {times}.",
-        times=number(whole / found.kept.shape[1], ".1f"),
-        **gaps,
+        times=number(whole / latents.kept.shape[1], ".1f"),
+        **fields,
     )
 
 
@@ -65,29 +65,29 @@ def titles(page: Page) -> tuple[str, str]:
 
 def _drawn(page: Page) -> None:
     try:
-        trace, found = recorded(page)
+        trace, latents = recorded(page)
     except HeadlightError as error:
         say(error_message(error))
         return
-    if found is None:
+    if latents is None:
         say(_("No numbers for this stage: this run did not record them."))
         return
-    st.caption(about(found))
+    st.caption(about(latents))
     rows = tokens.keys(trace, trace.at(page.attention.site), longest=None)
-    down, made = tokens.key_axis(trace, page.attention.site), found.made.reshape(len(found.made), -1)
+    down, made = tokens.key_axis(trace, page.attention.site), latents.made.reshape(len(latents.made), -1)
     first, second = titles(page)
     for key, title, table, across in (
-        ("kept", first, found.kept, _("numbers that are kept")),
+        ("kept", first, latents.kept, _("numbers that are kept")),
         ("made", second, made, _("key and value of head 1, then of the other heads")),
     ):
         st.markdown(f"**{tokens.markdown(title)}**")
-        figure = figures.vectors(table, rows, down, across, page.dark, _edges(found, key))
+        figure = figures.vectors(table, rows, down, across, page.dark, _edges(latents, key))
         chart(figure, (trace, title), key=f"latents-{key}", alt=alt_text.vectors(rows, table))
 
 
-def _edges(found: Latents, key: str) -> Sequence[float]:
+def _edges(latents: Latents, key: str) -> Sequence[float]:
     """Where lines divide the columns: before the rotated ones, and before each head but the first."""
     if key == "kept":
-        return [found.kept.shape[1] - found.rotated + 0.5] if found.rotated else []
-    _tokens, heads, width = found.made.shape
+        return [latents.kept.shape[1] - latents.rotated + 0.5] if latents.rotated else []
+    _tokens, heads, width = latents.made.shape
     return list(np.arange(1, heads) * width + 0.5)

@@ -41,14 +41,14 @@ def _on_paper(page: Page, sizes: Sizes) -> None:
         drawn_panels.draw_content(page, cost_panels.operations_over_length(sizes), "length-operations")
     with right:
         drawn_panels.draw_content(page, cost_panels.bytes_over_length(sizes, bytes_of(page.trace)), "length-bytes")
-    shown = [0, 4, 8, 12]
+    rows = [0, 4, 8, 12]
     columns = {
-        _("operations in attention"): [number(round(attention[place]), ",") for place in shown],
-        _("all other operations"): [number(round(others[place]), ",") for place in shown],
-        _("cache"): [amount_of_bytes(kept[place]) for place in shown],
-        _("all weights, if they were stored"): [amount_of_bytes(weights[place]) for place in shown],
+        _("operations in attention"): [number(round(attention[row]), ",") for row in rows],
+        _("all other operations"): [number(round(others[row]), ",") for row in rows],
+        _("cache"): [amount_of_bytes(kept[row]) for row in rows],
+        _("all weights, if they were stored"): [amount_of_bytes(weights[row]) for row in rows],
     }
-    names = pd.Index([number(LENGTHS[place], ",") for place in shown], name=_("tokens"))
+    names = pd.Index([number(LENGTHS[row], ",") for row in rows], name=_("tokens"))
     numeric_tables.draw(pd.DataFrame(columns, index=names), key="length-table")
 
 
@@ -57,7 +57,7 @@ def _measured(page: Page) -> None:
     if not st.toggle(_("Measure one layer of attention on this machine (about two seconds)"), key="length-measured"):
         return
     try:
-        found = page.engine.ask(TimeLengths(page.info.name, page.view.parsed_settings()))
+        timed = page.engine.ask(TimeLengths(page.info.name, page.view.parsed_settings()))
     except HeadlightError as error:
         say(error_message(error))
         return
@@ -67,24 +67,24 @@ def _measured(page: Page) -> None:
             "the weights would take more than 268 MB, they are not written out."
         )
     )
-    written = np.isfinite(found.written)
+    written = np.isfinite(timed.written)
     drawn = [
-        Line(_("fused kernel"), found.fused.tolist()),
-        Line(_("all weights written out"), np.where(written, found.written, np.nan).tolist(), "other"),
-        Line(_("linear attention instead"), found.linear.tolist(), "third"),
+        Line(_("fused kernel"), timed.fused.tolist()),
+        Line(_("all weights written out"), np.where(written, timed.written, np.nan).tolist(), "other"),
+        Line(_("linear attention instead"), timed.linear.tolist(), "third"),
     ]
     figure = costs.lines(
-        found.tokens.tolist(), drawn, (_("tokens of the text"), _("milliseconds")), page.dark, logarithmic=(True, True)
+        timed.tokens.tolist(), drawn, (_("tokens of the text"), _("milliseconds")), page.dark, logarithmic=(True, True)
     )
-    gaps = {"tokens": int(found.tokens[-1]), "fused": number(float(found.fused[-1]), ".0f")}
-    words = _("Milliseconds for a text of length {tokens:,}, with a fused kernel: {fused}.", **gaps)
+    fields = {"tokens": int(timed.tokens[-1]), "fused": number(float(timed.fused[-1]), ".0f")}
+    words = _("Milliseconds for a text of length {tokens:,}, with a fused kernel: {fused}.", **fields)
     chart(figure, (page.trace, _("Time over length")), key="length-times", alt=words)
 
 
 def _linear(page: Page) -> None:
     """Draws the map of the chosen head beside the one that linear attention would have for the same queries and keys."""
-    own = page.attention
-    if max(own.mask.shape) > panels.LONGEST:
+    attention = page.attention
+    if max(attention.mask.shape) > panels.LONGEST:
         return
     st.markdown("**" + _("Linear attention: another map for the same queries and keys") + "**")
     st.caption(

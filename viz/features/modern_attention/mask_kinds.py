@@ -30,10 +30,10 @@ LONGEST = 256
 
 def show(page: Page, form: MaskForm) -> None:
     """Draws the kinds of masks of the stack of the page's site, another mask on paper, and the proof; none of cross-attention."""
-    own = page.attention
-    if own.site.kind != "self" or own.mask.shape[0] != own.mask.shape[1] or len(own.mask) > LONGEST:
+    attention = page.attention
+    if attention.site.kind != "self" or attention.mask.shape[0] != attention.mask.shape[1] or len(attention.mask) > LONGEST:
         return
-    layers = page.trace.of(own.site.stack, "self")
+    layers = page.trace.of(attention.site.stack, "self")
     title = _("Windows, prefixes and packed documents: the mask of each layer, and another one instead")
     state = expander_state("mask-kinds", page.view.opened)
     with st.expander(title, icon=":material/view_week:", **state) as part, panel("mask-kinds"):
@@ -42,7 +42,7 @@ def show(page: Page, form: MaskForm) -> None:
         _layers(page, layers)
         left, right = st.columns(2, gap="medium")
         with left:
-            _other(page, own, form, len(layers))
+            _other(page, attention, form, len(layers))
         if not page.info.recorded:
             with right:
                 _reach(page, layers)
@@ -50,15 +50,15 @@ def show(page: Page, form: MaskForm) -> None:
 
 def words(kind: MaskKind) -> str:
     """A kind of mask in words."""
-    gaps = {"size": kind.size, "before": kind.size - 1}
+    fields = {"size": kind.size, "before": kind.size - 1}
     return {
         "all": _("every token sees every token"),
         "causal": _("causal: itself and all before it"),
-        "window": _("sliding window of width {size:,}: itself and the {before:,} before it", **gaps),
-        "both-sides": _("window to both sides: at most {before:,} away", **gaps),
-        "chunks": _("chunks of {size:,}: itself and those before it in its chunk", **gaps),
-        "prefix": _("prefix of {size:,}, which every token sees; then causal", **gaps),
-        "documents": _("packed documents ({size:,}): itself and those before it in its document", **gaps),
+        "window": _("sliding window of width {size:,}: itself and the {before:,} before it", **fields),
+        "both-sides": _("window to both sides: at most {before:,} away", **fields),
+        "chunks": _("chunks of {size:,}: itself and those before it in its chunk", **fields),
+        "prefix": _("prefix of {size:,}, which every token sees; then causal", **fields),
+        "documents": _("packed documents ({size:,}): itself and those before it in its document", **fields),
         "other": _("another mask"),
     }[kind.kind]
 
@@ -66,16 +66,16 @@ def words(kind: MaskKind) -> str:
 def table(layers: Sequence[Attention]) -> pd.DataFrame:
     """The mask of each layer: its kind, the most keys of a query, and its open cells."""
     columns = {
-        _("mask"): [words(kinds_of_masks.kind_of(own.mask)) for own in layers],
-        _("keys per query, at most"): [int(own.mask.sum(axis=1).max(initial=0)) for own in layers],
-        _("allowed cells"): [alt_text.percent(float(own.mask.mean())) for own in layers],
+        _("mask"): [words(kinds_of_masks.kind_of(layer.mask)) for layer in layers],
+        _("keys per query, at most"): [int(layer.mask.sum(axis=1).max(initial=0)) for layer in layers],
+        _("allowed cells"): [alt_text.percent(float(layer.mask.mean())) for layer in layers],
     }
     return pd.DataFrame(columns, index=pd.Index(range(1, len(layers) + 1), name=_("layer")))
 
 
 def reaches(layers: Sequence[Attention]) -> str:
     """On how many tokens the last one depends, in words."""
-    back, count = kinds_of_masks.farthest(own.mask for own in layers), len(layers[0].mask)
+    back, count = kinds_of_masks.farthest(layer.mask for layer in layers), len(layers[0].mask)
     return _(
         "Through all layers, the last token depends on the newest {back:,} of {count:,}, including itself.", back=back, count=count
     )
@@ -83,7 +83,7 @@ def reaches(layers: Sequence[Attention]) -> str:
 
 def _layers(page: Page, layers: tuple[Attention, ...]) -> None:
     st.markdown("**" + _("The mask of each layer") + "**")
-    kinds = [kinds_of_masks.kind_of(own.mask) for own in layers]
+    kinds = [kinds_of_masks.kind_of(layer.mask) for layer in layers]
     numeric_tables.draw(table(layers), key="mask-kinds-table")
     st.caption(reaches(layers))
     if not any(kind.kind in ("window", "chunks", "both-sides", "prefix", "documents") for kind in kinds):
@@ -96,7 +96,7 @@ def _layers(page: Page, layers: tuple[Attention, ...]) -> None:
         offer(page, "window", _("Show a recorded run with a window"), SINKS, opened="mask-kinds")
 
 
-def _other(page: Page, own: Attention, form: MaskForm, layers: int) -> None:
+def _other(page: Page, attention: Attention, form: MaskForm, layers: int) -> None:
     """Draws another mask on paper, and a button that runs the sentence with it."""
     st.markdown("**" + _("What if the mask were different?") + "**")
     names: dict[kinds_of_masks.Made, str] = {
@@ -106,13 +106,13 @@ def _other(page: Page, own: Attention, form: MaskForm, layers: int) -> None:
         "documents": _("packed documents"),
         "causal": _("causal"),
     }
-    count = len(own.mask)
+    count = len(attention.mask)
     kind = st.selectbox(_("Kind of mask"), list(names), format_func=names.__getitem__, key="mask-made")
     size = 2
     if kind != "causal" and count > 2:
         label = _("The second document begins at token") if kind == "documents" else _("Width in tokens")
         size = int(st.slider(label, 2, count, min(max(2, count // 3), count), key=f"mask-size-{count}"))
-    made = kinds_of_masks.pattern(kind, count, size, [size - 1]) & own.mask.any(axis=0, keepdims=True)
+    made = kinds_of_masks.pattern(kind, count, size, [size - 1]) & attention.mask.any(axis=0, keepdims=True)
     back = kinds_of_masks.farthest([made] * layers)
     st.caption(
         _(
@@ -122,13 +122,13 @@ def _other(page: Page, own: Attention, form: MaskForm, layers: int) -> None:
             count=count,
         )
     )
-    drawn_panels.draw_content(page, of_mask(page.trace, own, made, (kind, names[kind]), form), "mask-made-chart")
+    drawn_panels.draw_content(page, of_mask(page.trace, attention, made, (kind, names[kind]), form), "mask-made-chart")
     if page.info.recorded or page.trace.recorded is not None:
         return
     if page.view.request().edits:
         st.caption(_("This run already has edits. Another mask can be tried only on a run without edits."))
         return
-    edits = edits_for(own, made)
+    edits = edits_for(attention, made)
     if len(edits) > MOST_EDITS:
         st.caption(_("This text is too long to be run with another mask."))
         return
@@ -142,15 +142,15 @@ def _other(page: Page, own: Attention, form: MaskForm, layers: int) -> None:
     )
 
 
-def edits_for(own: Attention, made: Array) -> tuple[Edit, ...]:
+def edits_for(attention: Attention, made: Array) -> tuple[Edit, ...]:
     """The edits that turn the mask of a site, and of all self-attention of its stack, into another one: one for each key."""
-    found = list[Edit]()
-    stack: Literal["encoder", "decoder"] = "encoder" if own.site.stack == "encoder" else "decoder"
+    edits = list[Edit]()
+    stack: Literal["encoder", "decoder"] = "encoder" if attention.site.stack == "encoder" else "decoder"
     for key in range(len(made)):
-        for kind, cells in ((Forbid, own.mask & ~made), (Allow, made & ~own.mask)):
+        for kind, cells in ((Forbid, attention.mask & ~made), (Allow, made & ~attention.mask)):
             if len(queries := np.flatnonzero(cells[:, key])):
-                found.append(kind(stack=stack, kind="self", query=tuple(map(int, queries)), key=(key,)))
-    return tuple(found)
+                edits.append(kind(stack=stack, kind="self", query=tuple(map(int, queries)), key=(key,)))
+    return tuple(edits)
 
 
 def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
@@ -174,24 +174,24 @@ def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
         say(error_message(error))
         return
     differences = changes(before, after, site.stack)
-    own = before.of(site.stack, "self")
-    if len(differences) != len(own):
+    attentions = before.of(site.stack, "self")
+    if len(differences) != len(attentions):
         st.caption(_("This run records no states between its layers, so there is nothing to compare."))
         return
-    allowed = kinds_of_masks.reached((each.mask for each in own), token)[1:]
-    said = tokens.token(strip, token)
-    gaps = {"token": said, "closed": int((~allowed).sum()), "all": allowed.size}
-    st.caption(tokens.markdown(_("States that “{token}” cannot reach, according to the masks: {closed} of {all}.", **gaps)))
+    allowed = kinds_of_masks.reached((attention.mask for attention in attentions), token)[1:]
+    sentence = tokens.token(strip, token)
+    fields = {"token": sentence, "closed": int((~allowed).sum()), "all": allowed.size}
+    st.caption(tokens.markdown(_("States that “{token}” cannot reach, according to the masks: {closed} of {all}.", **fields)))
     largest = float(differences[~allowed].max(initial=0.0))
     if largest:
-        said = _(
+        sentence = _(
             "Largest change there: {largest}. So the masks do not block what they show as masked.",
             largest=tokens.power_of_ten(largest),
         )
-        st.caption(said)
-    elif gaps["closed"]:
+        st.caption(sentence)
+    elif fields["closed"]:
         st.caption(_("Largest change there: exactly 0."))
-    rows = [tokens.site(each.site) for each in own]
+    rows = [tokens.site(attention.site) for attention in attentions]
     figure = reach_figure.changed(differences, rows, names, tokens.query_axis(before, site), page.dark)
     words_ = alt_text.table(differences, _("positions"))
     chart(figure, (before, _("What changes with a token")), key="mask-reach-chart", alt=words_)
@@ -199,7 +199,7 @@ def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
 
 def _chosen(names: list[str]) -> int:
     """Draws the choice of a token, by default the first one."""
-    numbered, key = [f"{place} · {name}" for place, name in enumerate(names, start=1)], f"mask-token-{len(names)}"
+    numbered, key = [f"{number} · {name}" for number, name in enumerate(names, start=1)], f"mask-token-{len(names)}"
     return int(st.selectbox(_("Token to replace"), range(len(names)), format_func=numbered.__getitem__, key=key))
 
 
@@ -219,5 +219,5 @@ def as_given(page: Page, trace: Trace, site: Site) -> RunRequest:
 def changes(before: Trace, after: Trace, stack: str) -> Array:
     """The largest change of a number of each state of a stack: [layer, position], float64; no layers where none were recorded."""
     names = [name for name in before.hidden if name.startswith(f"{stack}.") and name in after.hidden]
-    found = [np.abs(after.hidden[name].astype(np.float64) - before.hidden[name]).max(axis=-1) for name in names]
-    return np.array(found)
+    largest = [np.abs(after.hidden[name].astype(np.float64) - before.hidden[name]).max(axis=-1) for name in names]
+    return np.array(largest)

@@ -22,18 +22,18 @@ LONGEST = 512
 
 def show(page: Page) -> None:
     """Draws the shares of the self-attention of the page's stack; none of cross-attention."""
-    own = page.attention
-    if own.site.kind != "self" or max(own.mask.shape) > LONGEST:
+    attention = page.attention
+    if attention.site.kind != "self" or max(attention.mask.shape) > LONGEST:
         return
-    layers = page.trace.of(own.site.stack, "self")
-    if len({each.heads for each in layers}) > 1:
+    layers = page.trace.of(attention.site.stack, "self")
+    if len({layer.heads for layer in layers}) > 1:
         return
     title = _("Attention sinks: the first token’s share, and learned sinks")
     with st.expander(title, icon=":material/water_drop:", **expander_state("sinks", page.view.opened)) as part, panel("sinks"):
         if not part.open:
             return
         _first(page, layers)
-        lacks = [heads.sink_shares(each.weights, each.mask) for each in layers]
+        lacks = [heads.sink_shares(layer.weights, layer.mask) for layer in layers]
         if any(lack.any() for lack in lacks):
             _learned(page, layers, lacks)
         else:
@@ -43,7 +43,7 @@ def show(page: Page) -> None:
 def _first(page: Page, layers: tuple[Attention, ...]) -> None:
     """Draws the first token's share of every head, and the button that closes it."""
     site = layers[0].site
-    shares = np.array([weight_on(page.trace, each, [0]) for each in layers])
+    shares = np.array([weight_on(page.trace, layer, [0]) for layer in layers])
     st.markdown("**" + _("The first token’s share, layer by layer") + "**")
     st.caption(
         _(
@@ -81,7 +81,7 @@ def _registers(page: Page, layers: tuple[Attention, ...], registers: range) -> N
             count=len(registers),
         )
     )
-    shares = np.array([weight_on(page.trace, each, registers) for each in layers])
+    shares = np.array([weight_on(page.trace, layer, registers) for layer in layers])
     _draw(page, shares, "registers")
 
 
@@ -95,12 +95,12 @@ def _learned(page: Page, layers: tuple[Attention, ...], lacks: list[Array]) -> N
         )
     )
     _draw(page, np.array([lack.mean(axis=1) for lack in lacks]), "sink")
-    place = next((index for index, each in enumerate(layers) if each.site == page.attention.site), 0)
-    own, lack = layers[place], lacks[place][page.head]
-    weights = own.head(page.head)
+    number = next((index for index, layer in enumerate(layers) if layer.site == page.attention.site), 0)
+    attention, lack = layers[number], lacks[number][page.head]
+    weights = attention.head(page.head)
     if st.toggle(_("Without the sink: each row divided by its sum, as the softmax would have it"), key="sink-without"):
         weights, lack = heads.without_sink(weights), np.zeros_like(lack)
-    drawn_panels.draw(page, panels.with_sink(page, own, weights, lack), "sink-map")
+    drawn_panels.draw(page, panels.with_sink(page, attention, weights, lack), "sink-map")
 
 
 def _draw(page: Page, shares: Array, name: str) -> None:

@@ -27,8 +27,8 @@ def scores(
     hover = _("{query} → {key}: {value}", query="%{y}", key="%{x}", value="<b>%{z:.4f}</b>") + "<extra></extra>"
     cells = {
         "type": "heatmap",
-        "x": [str(place) for place in range(table.shape[1])],
-        "y": [str(place) for place in range(table.shape[0])],
+        "x": [str(number) for number in range(table.shape[1])],
+        "y": [str(number) for number in range(table.shape[0])],
         "z": np.where(met, table, np.nan),
         "zmin": -largest,
         "zmax": largest,

@@ -39,10 +39,10 @@ def atlas(trace: Trace, options: Options, title: str = "", description: str = ""
     pen, groups = DrawContext.of(options), _groups(trace)
     drawn, y = legend.title(title, pen, _EDGE)
     bar, y = legend.colour_bar(legend.WEIGHTS, _("weight"), pen, options.width - _EDGE, y)
-    left = _EDGE + max(fonts.width(row_label(trace, one.site), _small(pen)) for group in groups for one in group.sites) + _GAP
+    left = _EDGE + max(fonts.width(row_label(trace, site.site), _small(pen)) for group in groups for site in group.sites) + _GAP
     side = _side(groups, options, left)
     notes = _notes(groups)
-    cells = sum(one.heads * min(one.mask.size, FINEST**2) for group in groups for one in group.sites)
+    cells = sum(site.heads * min(site.mask.size, FINEST**2) for group in groups for site in group.sites)
     vectors = options.maps == "vector" and cells <= MOST_VECTORS
     drawn += bar
     for group in groups:
@@ -52,16 +52,16 @@ def atlas(trace: Trace, options: Options, title: str = "", description: str = ""
 
 
 def _groups(trace: Trace) -> list[_Group]:
-    found: dict[tuple[str, ...], list[Attention]] = {}
+    by_kind: dict[tuple[str, ...], list[Attention]] = {}
     for site, attention in trace.attention.items():
-        found.setdefault((site.stack, site.kind, attention.query_tokens, attention.key_tokens), []).append(attention)
-    return [_Group(tokens.kind(*kind[:2]), axes_of(trace, sites[0]), tuple(sites)) for kind, sites in found.items()]
+        by_kind.setdefault((site.stack, site.kind, attention.query_tokens, attention.key_tokens), []).append(attention)
+    return [_Group(tokens.kind(*kind[:2]), axes_of(trace, sites[0]), tuple(sites)) for kind, sites in by_kind.items()]
 
 
 def axes_of(trace: Trace, attention: Attention) -> str:
     """The names of the rows and the columns of a map."""
-    gaps = {"query": tokens.query_axis(trace, attention.site), "key": tokens.key_axis(trace, attention.site)}
-    return _("{query} ↓ · {key} →", **gaps)
+    fields = {"query": tokens.query_axis(trace, attention.site), "key": tokens.key_axis(trace, attention.site)}
+    return _("{query} ↓ · {key} →", **fields)
 
 
 def _small(pen: DrawContext) -> float:
@@ -70,7 +70,7 @@ def _small(pen: DrawContext) -> float:
 
 def _side(groups: list[_Group], options: Options, left: float) -> float:
     """Side of a tile: all heads of a layer side by side, and all layers on one page."""
-    most = max(one.heads for group in groups for one in group.sites)
+    most = max(site.heads for group in groups for site in group.sites)
     rows = sum(len(group.sites) for group in groups)
     titles = len(groups) * (3.2 * LINE_OF_TITLE * options.font_size * MM + 2)
     wide = (options.width - left - _EDGE) / most - _GAP
@@ -83,11 +83,11 @@ def _blocks(mask: Array) -> tuple[int, int]:
 
 
 def _notes(groups: list[_Group]) -> list[str]:
-    down, across = np.max([_blocks(one.mask) for group in groups for one in group.sites], axis=0)
+    down, across = np.max([_blocks(site.mask) for group in groups for site in group.sites], axis=0)
     if down * across == 1:
         return []
-    gaps = {"down": down, "across": across}
-    return [_("Each cell of this overview stands for a block ({down} × {across}) and shows its largest weight.", **gaps)]
+    fields = {"down": down, "across": across}
+    return [_("Each cell of this overview stands for a block ({down} × {across}) and shows its largest weight.", **fields)]
 
 
 def _drawn(
@@ -100,12 +100,12 @@ def _drawn(
     y += axes.LINE * size * MM
     drawn.append(Text(_EDGE, y + 0.95 * small * MM, axes.shortened(group.axes, small, room), small, scheme.faint))
     y += axes.LINE * small * MM + 0.4
-    heads, step = max(one.heads for one in group.sites), side + _GAP
-    each = max(1, math.ceil(1.2 * fonts.width(str(heads), small) / step))
+    heads, step = max(site.heads for site in group.sites), side + _GAP
+    step_of_names = max(1, math.ceil(1.2 * fonts.width(str(heads), small) / step))
     if pen.options.labels:
         drawn += [
             Text(left + head * step + side / 2, y + 0.9 * small * MM, str(head + 1), small, scheme.faint, "middle")
-            for head in range(0, heads, each)
+            for head in range(0, heads, step_of_names)
         ]
         y += axes.LINE * small * MM
     for attention in group.sites:
@@ -121,26 +121,26 @@ def _drawn(
     return drawn, y + 1.2
 
 
-def tile(attention: Attention, head: int, place: tuple[float, float, float], pen: DrawContext, vectors: bool) -> list[Shape]:
+def tile(attention: Attention, head: int, box: tuple[float, float, float], pen: DrawContext, vectors: bool) -> list[Shape]:
     """The heatmap of one head in a square."""
-    x, y, side = place
+    x, y, side = box
     down, across = _blocks(attention.mask)
     weights = pool(allowed(attention.head(head), attention.mask), down, across)
-    there = pool(attention.mask, down, across, np.logical_or)
+    open_cells = pool(attention.mask, down, across, np.logical_or)
     stops = [(at / (len(pen.palette.scheme.weights) - 1), colour) for at, colour in enumerate(pen.palette.scheme.weights)]
     masked = np.array([int(pen.palette.scheme.masked[at : at + 2], 16) for at in (1, 3, 5)], np.uint8)
-    colours = np.where(there[..., None], painted(np.nan_to_num(weights), stops), masked)
+    colours = np.where(open_cells[..., None], painted(np.nan_to_num(weights), stops), masked)
     frame = Rect(x, y, side, side, stroke=pen.palette.scheme.line, width_of_stroke=0.12)
     if not vectors:
-        solid = np.full((*there.shape, 1), 255, np.uint8)
-        times = max(1, math.ceil(FINEST / max(there.shape)))
+        solid = np.full((*open_cells.shape, 1), 255, np.uint8)
+        times = max(1, math.ceil(FINEST / max(open_cells.shape)))
         pixels = np.concatenate([colours, solid], axis=2)
         return [Picture(x, y, side, side, np.repeat(np.repeat(pixels, times, 0), times, 1)), frame]
-    high, wide = side / there.shape[0], side / there.shape[1]
+    high, wide = side / open_cells.shape[0], side / open_cells.shape[1]
     ground = Rect(x, y, side, side, fill=pen.palette.scheme.masked)
     cells = [
         Rect(x + column * wide, y + row * high, wide, high, fill=hexadecimal(colours[row, column]))
-        for row, column in np.argwhere(there)
+        for row, column in np.argwhere(open_cells)
     ]
     return [ground, *cells, frame]
 

@@ -103,7 +103,7 @@ def _ends(given: Mapping[str, Any], spread: tuple[float, float], log: bool) -> t
 def _ticks(given: Mapping[str, Any], ends: tuple[float, float], most: int, log: bool) -> tuple[tuple[float, str], ...]:
     if "categoryarray" in given:
         names = given.get("labelalias") or {}
-        return tuple((float(place), plain(names.get(str(place), place))) for place in given["categoryarray"])
+        return tuple((float(category), plain(names.get(str(category), category))) for category in given["categoryarray"])
     values = given.get("tickvals")
     if values is None:
         values = _tens(*ends, most) if log else _round_numbers(min(ends), max(ends), min(most, given.get("nticks") or most))
@@ -175,9 +175,9 @@ def fitted(texts: Sequence[str], pitch: float, size: float, across: bool) -> Lab
     if across and widest + 0.25 * size * MM <= pitch:
         return Labels(size, 0.0, 1, LINE * size * MM)
     smaller = min(size, max(SMALLEST_FONT, pitch / MM))
-    each = max(1, math.ceil(SMALLEST_FONT * MM / pitch - 1e-6))
+    step = max(1, math.ceil(SMALLEST_FONT * MM / pitch - 1e-6))
     widest = max(fonts.width(text, smaller) for text in texts)
-    return Labels(smaller, -90.0 if across else 0.0, each, widest)
+    return Labels(smaller, -90.0 if across else 0.0, step, widest)
 
 
 def shortened(text: str, size: float, room: float) -> str:

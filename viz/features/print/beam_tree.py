@@ -17,7 +17,7 @@ from viz.labels import tokens
 _EDGE, _GAP = 1.0, 1.8
 
 
-def tree(trace: Trace, options: Options, title: str = "", description: str = "", shown: int = 0) -> Drawing:
+def tree(trace: Trace, options: Options, title: str = "", description: str = "", hypothesis: int = 0) -> Drawing:
     """The tree of a run with beam search.
 
     Args:
@@ -25,13 +25,13 @@ def tree(trace: Trace, options: Options, title: str = "", description: str = "",
         options: how the figure is drawn.
         title: its title.
         description: the figure in words.
-        shown: rank of the hypothesis whose path stands out.
+        hypothesis: rank of the hypothesis whose path stands out.
     """
     pen = DrawContext.of(options)
     above, y = legend.title(title, pen, _EDGE)
     places, notes = _fitting(trace.tree, pen)
     rows = layout(trace.tree, places)
-    plan = _Plan(trace.tree, rows, pen, y, set(path(trace.tree, hypotheses(trace.tree)[shown])))
+    plan = _Plan(trace.tree, rows, pen, y, set(path(trace.tree, hypotheses(trace.tree)[hypothesis])))
     drawn = [*above, *plan.steps(), *plan.edges(), *plan.nodes()]
     if plan.shortened:
         notes.append(_("Long tokens are shortened: a wider figure has more room for them."))
@@ -47,24 +47,24 @@ def _fitting(tree: tuple[Node, ...], pen: DrawContext) -> tuple[list[int], list[
     high = _Plan.pitch_of(pen)
     if (1 + max(layout(tree, places).values())) * high <= 0.85 * TALLEST:
         return places, []
-    kept = [place for place in places if tree[place].fate != "pruned"]
+    kept = [node for node in places if tree[node].fate != "pruned"]
     return kept, [_("The pruned continuations are omitted: they do not fit on the page.")]
 
 
 class _Plan:
     """The places of the nodes."""
 
-    def __init__(self, tree: tuple[Node, ...], rows: dict[int, int], pen: DrawContext, y: float, shown: set[int]) -> None:
-        self.tree, self.rows, self.pen, self.shown = tree, rows, pen, shown
-        self.columns = 1 + max(tree[place].step for place in rows)
+    def __init__(self, tree: tuple[Node, ...], rows: dict[int, int], pen: DrawContext, y: float, on_path: set[int]) -> None:
+        self.tree, self.rows, self.pen, self.on_path = tree, rows, pen, on_path
+        self.columns = 1 + max(tree[node].step for node in rows)
         self.pitch = (pen.options.width - 2 * _EDGE + _GAP) / self.columns
         self.wide, self.high = self.pitch - _GAP, self.pitch_of(pen)
-        widest = max(fonts.width(tokens.plain(tree[place].text), 1.0) for place in rows)
+        widest = max(fonts.width(tokens.plain(tree[node].text), 1.0) for node in rows)
         self.size = max(SMALLEST_FONT, min(pen.options.font_size, (self.wide - 0.6) / widest))
         self.small = SMALLEST_FONT
         self.top = y + axes.LINE * self.small * MM + 0.6
         self.shortened = widest * self.size > self.wide - 0.6
-        self.numbered = max(fonts.width(_total(tree[place]), self.small) for place in rows) <= self.wide - 0.3
+        self.numbered = max(fonts.width(_total(tree[node]), self.small) for node in rows) <= self.wide - 0.3
 
     @staticmethod
     def pitch_of(pen: DrawContext) -> float:
@@ -76,13 +76,13 @@ class _Plan:
         """The lower end of the sheet."""
         return self.top + (1 + max(self.rows.values())) * self.high + _EDGE
 
-    def left(self, place: int) -> float:
+    def left(self, node: int) -> float:
         """The left edge of a node."""
-        return _EDGE + self.tree[place].step * self.pitch
+        return _EDGE + self.tree[node].step * self.pitch
 
-    def middle(self, place: int) -> float:
+    def middle(self, node: int) -> float:
         """The middle of a node's height."""
-        return self.top + (self.rows[place] + 0.5) * self.high
+        return self.top + (self.rows[node] + 0.5) * self.high
 
     def steps(self) -> Iterator[Shape]:
         """The numbers of the steps."""
@@ -92,28 +92,28 @@ class _Plan:
 
     def edges(self) -> Iterator[Shape]:
         """Curves from each node to its continuations, the shown path last."""
-        for place in sorted(self.rows, key=lambda place: place in self.shown):
-            parent = self.tree[place].parent
+        for node in sorted(self.rows, key=lambda node: node in self.on_path):
+            parent = self.tree[node].parent
             if parent not in self.rows:
                 continue
-            start, end = self.left(parent) + self.wide, self.left(place)
-            one, other = self.middle(parent), self.middle(place)
-            points = ((start, one), (start + 0.6 * _GAP, one), (end - 0.6 * _GAP, other), (end, other))
-            colour, wide, dash = self._look(place)
+            start, end = self.left(parent) + self.wide, self.left(node)
+            from_height, to_height = self.middle(parent), self.middle(node)
+            points = ((start, from_height), (start + 0.6 * _GAP, from_height), (end - 0.6 * _GAP, to_height), (end, to_height))
+            colour, wide, dash = self._look(node)
             yield Line(points, colour, wide, dash, curved=True)
 
-    def _look(self, place: int) -> tuple[str, float, tuple[float, ...]]:
+    def _look(self, node: int) -> tuple[str, float, tuple[float, ...]]:
         scheme = self.pen.palette.scheme
-        if place in self.shown:
+        if node in self.on_path:
             return scheme.accent, 0.4, ()
-        return (scheme.line, 0.2, (0.6, 0.6)) if self.tree[place].fate == "pruned" else (scheme.faint, 0.2, ())
+        return (scheme.line, 0.2, (0.6, 0.6)) if self.tree[node].fate == "pruned" else (scheme.faint, 0.2, ())
 
     def nodes(self) -> Iterator[Shape]:
         """A box for each node, with its token, the log-probability of the whole so far, and the rank of a hypothesis."""
         scheme = self.pen.palette.scheme
-        for place in self.rows:
-            node, x, y = self.tree[place], self.left(place), self.middle(place) - self.high / 2 + 0.5
-            colour, wide, _dash = self._look(place)
+        for index in self.rows:
+            node, x, y = self.tree[index], self.left(index), self.middle(index) - self.high / 2 + 0.5
+            colour, wide, _dash = self._look(index)
             yield Rect(x, y, self.wide, self.high - 1, scheme.card, colour, wide / 1.4)
             ink = scheme.faint if node.fate == "pruned" else scheme.text
             text = axes.shortened(tokens.plain(node.text), self.size, self.wide - 0.6)

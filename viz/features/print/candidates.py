@@ -27,20 +27,20 @@ def candidates(trace: Trace, options: Options, title: str = "", description: str
     above, y = legend.title(title, pen, _EDGE)
     bar, y = legend.colour_bar(legend.WEIGHTS, _("probability"), pen, options.width - _EDGE, y)
     size, high = _row(len(trace.steps), options, TALLEST - y)
-    shown = trace.steps[: math.floor((TALLEST - y) / high)]
+    steps = trace.steps[: math.floor((TALLEST - y) / high)]
     left = _EDGE + fonts.width(str(len(trace.steps)), size) + 1.2
-    columns = _columns(shown, options.width - left - _EDGE)
+    columns = _columns(steps, options.width - left - _EDGE)
     wide = (options.width - left - _EDGE + _GAP) / columns - _GAP
     drawn = [*above, *bar]
-    for place, step in enumerate(shown):
-        top = y + place * high
+    for number, step in enumerate(steps):
+        top = y + number * high
         drawn.append(Text(left - 1.2, top + high / 2 + 0.3 * size * MM, str(step.index + 1), size, pen.palette.scheme.faint, "end"))
-        for column, one in enumerate(_listed(step, columns)):
+        for column, candidate in enumerate(_listed(step, columns)):
             box = (left + column * (wide + _GAP), top, wide, high - _GAP)
-            drawn += _cell(one, one.id == step.chosen.id, box, size, pen)
-    lost = len(trace.steps) - len(shown)
+            drawn += _cell(candidate, candidate.id == step.chosen.id, box, size, pen)
+    lost = len(trace.steps) - len(steps)
     notes = [*([no_room(lost)] if lost else []), *without_font(drawn)]
-    bottom = y + len(shown) * high + _EDGE
+    bottom = y + len(steps) * high + _EDGE
     return Drawing(options.width, bottom, pen.palette.scheme.background, tuple(drawn), title, description, tuple(notes))
 
 
@@ -59,17 +59,19 @@ def _columns(steps: Sequence[Step], room: float) -> int:
 
 def _listed(step: Step, columns: int) -> list[Candidate]:
     """The most likely tokens of a step, best first, and always the chosen one: sampling may choose an unlikely one."""
-    found = list(step.candidates[:columns])
-    return found if any(one.id == step.chosen.id for one in found) else [*found[: columns - 1], step.chosen]
+    listed = list(step.candidates[:columns])
+    return listed if any(candidate.id == step.chosen.id for candidate in listed) else [*listed[: columns - 1], step.chosen]
 
 
-def _cell(one: Candidate, chosen: bool, place: tuple[float, float, float, float], size: float, pen: DrawContext) -> Iterator[Shape]:
-    (x, y, wide, high), scheme, probability = place, pen.palette.scheme, math.exp(one.log_probability)
+def _cell(
+    candidate: Candidate, chosen: bool, box: tuple[float, float, float, float], size: float, pen: DrawContext
+) -> Iterator[Shape]:
+    (x, y, wide, high), scheme, probability = box, pen.palette.scheme, math.exp(candidate.log_probability)
     stops = [(at / (len(scheme.weights) - 1), colour) for at, colour in enumerate(scheme.weights)]
     fill = hexadecimal(painted(np.array(probability), stops))
     yield Rect(x, y, wide, high, fill, scheme.text if chosen else None, 0.4)
     middle, line = x + wide / 2, y + 0.3 + 0.9 * axes.LINE * size * MM
     if pen.options.labels:
-        yield Text(middle, line, axes.shortened(tokens.word(one.text), size, wide - 2 * _PAD), size, ink_on(fill), "middle")
+        yield Text(middle, line, axes.shortened(tokens.word(candidate.text), size, wide - 2 * _PAD), size, ink_on(fill), "middle")
     below = line + axes.LINE * SMALLEST_FONT * MM
     yield Text(middle, below, tokens.number(probability, ".1%"), SMALLEST_FONT, ink_on(fill), "middle")

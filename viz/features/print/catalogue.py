@@ -28,7 +28,7 @@ from viz.labels import tokens as labels
 from viz.labels.images import name_of
 from viz.labels.sounds import described
 
-SHOWN = 0.045
+LEAST_WRITTEN = 0.045
 """Smaller weights have no number in their cell, as on the screen."""
 
 
@@ -75,10 +75,10 @@ def standard_figures(trace: Trace, choice: Choice) -> tuple[Figure, ...]:
         UnknownHead: the site has no such head.
     """
     choice.attention.head(choice.head)
-    found = [*_of_head(trace, choice), _atlas(trace), *_of_run(trace), *_masks(trace, choice), *_positions(trace)]
-    found += _scores(trace, choice)
-    found += [_tree(trace, choice)] if trace.tree else []
-    return (*found, *_arithmetic(trace, choice))
+    figures = [*_of_head(trace, choice), _atlas(trace), *_of_run(trace), *_masks(trace, choice), *_positions(trace)]
+    figures += _scores(trace, choice)
+    figures += [_tree(trace, choice)] if trace.tree else []
+    return (*figures, *_arithmetic(trace, choice))
 
 
 def figure_called(trace: Trace, choice: Choice, name: str) -> Figure:
@@ -88,10 +88,10 @@ def figure_called(trace: Trace, choice: Choice, name: str) -> Figure:
         BadSetting: this run has no such figure.
         UnknownHead: the site has no such head.
     """
-    found = {figure.name: figure for figure in standard_figures(trace, choice)}
-    if name not in found:
-        raise BadSetting(name="the picture", found=name, allowed=f"one of {', '.join(found)} for this run")
-    return found[name]
+    figures = {figure.name: figure for figure in standard_figures(trace, choice)}
+    if name not in figures:
+        raise BadSetting(name="the picture", found=name, allowed=f"one of {', '.join(figures)} for this run")
+    return figures[name]
 
 
 def of_chart(name: str, title: str, drawn: go.Figure, description: str = "") -> Figure:
@@ -103,8 +103,10 @@ def of_image(trace: Trace, choice: Choice, name: str, title: str, values: Array)
     """Values [query, key] of a site over the image that was read: the row or the column of the selected query."""
     token, site = overlay.token_of(choice.query, choice.attention), choice.attention.site
     keys = labels.keys(trace, choice.attention, longest=None)
-    told = alt_text.row(labels.queries(trace, choice.attention, longest=None)[token], keys, np.nan_to_num(values[token]))
-    return Figure(name, title, lambda options: image_overlay(trace, site, values, token, choice.overlay, options, title, told))
+    description = alt_text.row(labels.queries(trace, choice.attention, longest=None)[token], keys, np.nan_to_num(values[token]))
+    return Figure(
+        name, title, lambda options: image_overlay(trace, site, values, token, choice.overlay, options, title, description)
+    )
 
 
 def caption(trace: Trace, title: str, link: str = "") -> str:
@@ -132,7 +134,7 @@ def numbered(trace: Trace, choice: Choice) -> go.Figure:
     """The heatmap of a head with the weights in its cells, two decimals."""
     drawn = heatmap.head_weights(trace, choice.attention, choice.head, dark=False, query=choice.query)
     weights = choice.attention.head(choice.head)
-    drawn.data[0].text = [[localized(f"{weight:.2f}") if weight >= SHOWN else "" for weight in row] for row in weights]
+    drawn.data[0].text = [[localized(f"{weight:.2f}") if weight >= LEAST_WRITTEN else "" for weight in row] for row in weights]
     drawn.data[0].texttemplate = "%{text}"
     return drawn
 
@@ -140,11 +142,11 @@ def numbered(trace: Trace, choice: Choice) -> go.Figure:
 def _of_head(trace: Trace, choice: Choice) -> Iterator[Figure]:
     site = choice.attention.site
     name = labels.head_name(trace, site, choice.head)
-    told = alt_text.head(trace, choice.attention, choice.head)
+    description = alt_text.head(trace, choice.attention, choice.head)
     drawn = numbered(trace, choice)
-    yield of_chart("head", name, drawn, told)
+    yield of_chart("head", name, drawn, description)
     sides = joined.of_head(trace, site, choice.head, choice.query)
-    yield Figure("lines", name, lambda options: joined.lines(sides, options, name, told))
+    yield Figure("lines", name, lambda options: joined.lines(sides, options, name, description))
     if overlay.fits(trace, site):
         yield of_image(trace, choice, "image", name, choice.attention.head(choice.head))
 
@@ -156,22 +158,22 @@ def _atlas(trace: Trace) -> Figure:
 
 def _of_run(trace: Trace) -> Iterator[Figure]:
     """The tokens, the steps of a decode, and the map of the network."""
-    told = prose(_sentences(trace))
+    description = prose(_sentences(trace))
     tokens, decoding, plan = _("Tokens"), _("Most likely tokens of each step"), _("Map of the network")
-    yield Figure("strips", tokens, lambda options: strips(trace, options, tokens, told))
+    yield Figure("strips", tokens, lambda options: strips(trace, options, tokens, description))
     if trace.steps:
-        yield Figure("candidates", decoding, lambda options: candidates(trace, options, decoding, told))
-    yield Figure("network", plan, lambda options: network(trace, options, plan, told))
+        yield Figure("candidates", decoding, lambda options: candidates(trace, options, decoding, description))
+    yield Figure("network", plan, lambda options: network(trace, options, plan, description))
 
 
 def _masks(trace: Trace, choice: Choice) -> Iterator[Figure]:
     attention, where = choice.attention, labels.site(choice.attention.site)
-    own = {
+    by_name = {
         "mask": (_("Mask: {site}", site=where), attention.mask),
         "mask-causal": (_("Causal mask: {site}", site=where), attention.mask_causal),
         "mask-padding": (_("Padding mask: {site}", site=where), attention.mask_padding),
     }
-    for name, (title, allowed) in own.items():
+    for name, (title, allowed) in by_name.items():
         if allowed is not None:
             drawn = masks.mask(trace, attention, allowed, "boolean", dark=False)
             yield of_chart(name, title, drawn, alt_text.mask(trace, attention, allowed))
@@ -190,17 +192,17 @@ def _scores(trace: Trace, choice: Choice) -> list[Figure]:
 
 def _positions(trace: Trace) -> Iterator[Figure]:
     for stack, table in trace.positions.items():
-        gaps = {"stack": labels.stack(stack)}
-        told = alt_text.table(table, _("dimensions"))
-        title = _("Positional encodings: {stack}", **gaps)
-        yield of_chart(f"positions-{stack}", title, positions.whole_table(table, dark=False), told)
+        fields = {"stack": labels.stack(stack)}
+        description = alt_text.table(table, _("dimensions"))
+        title = _("Positional encodings: {stack}", **fields)
+        yield of_chart(f"positions-{stack}", title, positions.whole_table(table, dark=False), description)
         curves = sorted({0, table.shape[1] // 8, table.shape[1] // 4})
-        yield of_chart(f"positions-{stack}-curves", title, positions.curves(table, curves, dark=False), told)
+        yield of_chart(f"positions-{stack}-curves", title, positions.curves(table, curves, dark=False), description)
 
 
 def _tree(trace: Trace, choice: Choice) -> Figure:
-    title, told = _("Beam search"), alt_text.tree(trace.tree)
-    return Figure("tree", title, lambda options: tree(trace, options, title, told, choice.hypothesis))
+    title, description = _("Beam search"), alt_text.tree(trace.tree)
+    return Figure("tree", title, lambda options: tree(trace, options, title, description, choice.hypothesis))
 
 
 def _arithmetic(trace: Trace, choice: Choice) -> Iterator[Figure]:
@@ -208,7 +210,7 @@ def _arithmetic(trace: Trace, choice: Choice) -> Iterator[Figure]:
     attention, query, key = choice.attention, choice.query, choice.key
     if attention.q is None or attention.k is None or not (0 <= query < attention.q.shape[1] and 0 <= key < attention.k.shape[1]):
         return
-    gaps = {"query": labels.queries(trace, attention)[query], "key": labels.keys(trace, attention)[key]}
-    title = _("Query, key and their products: “{query}” attends to “{key}”", **gaps)
+    fields = {"query": labels.queries(trace, attention)[query], "key": labels.keys(trace, attention)[key]}
+    title = _("Query, key and their products: “{query}” attends to “{key}”", **fields)
     drawn = arithmetic.products(attention.q[choice.head, query], attention.k[choice.head, key], dark=False)
     yield of_chart("arithmetic", title, drawn, alt_text.head(trace, attention, choice.head))

@@ -15,7 +15,7 @@ from model.trace.serialization import from_bytes
 from model.trace.types import Attention, Site, Trace
 from viz.features.print.catalogue import Choice, caption, figure_called
 from viz.features.print.options import ONE_COLUMN, Colours, Maps, Options
-from viz.features.print.run_archive import About, Place, overview, printed
+from viz.features.print.run_archive import About, ArchivedCell, overview, printed
 from viz.features.print.run_archive import archive as packed
 from viz.features.print.writers import WRITERS, written
 
@@ -92,7 +92,7 @@ def archive(
     recorded = replace(recorded, sums={**recorded.sums, **dict(map(_sum, sums))})
     about = About(link, card.read_text(encoding="utf-8") if card else "")
     makers = (overview, partial(printed, endings=tuple(dict.fromkeys(figures))))
-    write_output(out, packed(recorded, Place(_chosen(recorded, site).site, head), about, makers))
+    write_output(out, packed(recorded, ArchivedCell(_chosen(recorded, site).site, head), about, makers))
 
 
 def _sum(path: Path) -> tuple[str, dict[str, Any]]:

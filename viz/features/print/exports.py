@@ -14,7 +14,7 @@ from viz.feature import features
 from viz.features.print import line_plot as joined
 from viz.features.print import print_dialog, run_archive
 from viz.features.print.catalogue import Choice, Figure, of_chart, of_image, standard_figures
-from viz.features.print.run_archive import About, Place
+from viz.features.print.run_archive import About, ArchivedCell
 from viz.i18n.translate import _, said
 from viz.session.state import Page, address
 from viz.views.explore import panels, reading
@@ -136,7 +136,7 @@ def _of_reading(page: Page, site_reading: SiteReading) -> list[Figure]:
 
 def _archive_button(page: Page) -> None:
     """Draws the button; the archive is made when it is pressed."""
-    place = Place(page.attention.site, page.head, page.view.query)
+    place = ArchivedCell(page.attention.site, page.head, page.view.query)
     link = "" if page.info.recorded else address()
     st.download_button(
         _("Download everything (.zip)"),

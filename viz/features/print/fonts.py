@@ -15,7 +15,7 @@ from typing import Any
 from viz.features.print.shapes import MM
 
 FOLDER = Path(__file__).parent / "fonts"
-OWN = "DejaVu Sans"
+BUNDLED = "DejaVu Sans"
 """Family of our own font; its width is "semi-condensed"."""
 
 _FALLBACKS = "'DejaVu Sans Condensed', 'DejaVu Sans', 'Noto Sans', Arial, sans-serif"
@@ -50,15 +50,15 @@ class Run:
 
 def runs(text: str) -> list[Run]:
     """The parts of a text by family; marks, joiners and blanks stay with the part before them."""
-    found: list[Run] = []
+    runs: list[Run] = []
     for character in text:
-        sticks = unicodedata.category(character) in ("Mn", "Me", "Cf", "Zs") and found
-        family = found[-1].family if sticks else _family(character)
-        if found and found[-1].family == family:
-            found[-1] = Run(family, found[-1].text + character)
+        sticks = unicodedata.category(character) in ("Mn", "Me", "Cf", "Zs") and runs
+        family = runs[-1].family if sticks else _family(character)
+        if runs and runs[-1].family == family:
+            runs[-1] = Run(family, runs[-1].text + character)
         else:
-            found.append(Run(family, character))
-    return found
+            runs.append(Run(family, character))
+    return runs
 
 
 def missing(text: str) -> str:
@@ -74,7 +74,7 @@ def width(text: str, size: float) -> float:
 
 def css(family: str | None) -> str:
     """The families of a part for an SVG file: a reader's computer may have another font than ours."""
-    if family in (None, OWN):
+    if family in (None, BUNDLED):
         return _FALLBACKS
     return f"'{family}', {_OTHERS}"
 
@@ -83,7 +83,7 @@ def _advance(run: Run) -> float:
     """Width of a part, in font sizes."""
     import uharfbuzz as hb
 
-    face = _faces().font(run.family or OWN)
+    face = _faces().font(run.family or BUNDLED)
     buffer = hb.Buffer()
     buffer.add_str(run.text)
     buffer.guess_segment_properties()
@@ -96,7 +96,7 @@ def _advance(run: Run) -> float:
 @lru_cache(maxsize=20_000)
 def _family(character: str) -> str | None:
     if unicodedata.category(character) == "Cf":
-        return OWN
+        return BUNDLED
     return next((family for family in _faces().families() if _faces().has(family, character)), None)
 
 
@@ -110,16 +110,16 @@ class _Faces:
         import typst
 
         self.library = typst.Fonts(include_system_fonts=True, include_embedded_fonts=False, font_paths=[str(FOLDER)])
-        plain = [each for each in self.library.fonts() if each.path and each.weight == 400 and each.style == "normal"]
-        self.places = {each.family: (each.path, each.index) for each in plain if not _unfit(each.family)}
-        self.places[OWN] = (str(FOLDER / "DejaVuSansCondensed.ttf"), 0)
+        plain = [font for font in self.library.fonts() if font.path and font.weight == 400 and font.style == "normal"]
+        self.places = {font.family: (font.path, font.index) for font in plain if not _unfit(font.family)}
+        self.places[BUNDLED] = (str(FOLDER / "DejaVuSansCondensed.ttf"), 0)
         self.opened: dict[str, Any] = {}
 
     def families(self) -> Iterator[str]:
         """All families, those first that are tried first."""
-        yield OWN
+        yield BUNDLED
         yield from (family for family in PREFERRED if family in self.places)
-        yield from (family for family in sorted(self.places) if family != OWN and family not in PREFERRED)
+        yield from (family for family in sorted(self.places) if family != BUNDLED and family not in PREFERRED)
 
     def font(self, family: str) -> Any:
         """The font of a family, for shaping."""

@@ -42,8 +42,8 @@ def image_overlay(
     bar, y = legend.colour_bar(_scale(tint, most), _("weight"), pen, options.width - _EDGE, y)
     drawn += bar
     if options.labels:
-        told, y = _told(trace, site, values, token, column, pen, y)
-        drawn += told
+        caption, y = _caption(trace, site, values, token, column, pen, y)
+        drawn += caption
     high, wide = pixels.shape[:2]
     width = min(_WIDEST, options.width - 2 * _EDGE, (TALLEST - y) * wide / high)
     left, height = (options.width - width) / 2, width * high / wide
@@ -51,8 +51,8 @@ def image_overlay(
     rows, columns, added = patches(trace)
     if site.kind == "self" and token >= added:
         down, across = divmod(token - added, columns)
-        place = (left + across * width / columns, y + down * height / rows, width / columns, height / rows)
-        drawn += [Rect(*place, stroke=each, width_of_stroke=line) for each, line in (("#ffffff", 0.8), ("#000000", 0.4))]
+        box = (left + across * width / columns, y + down * height / rows, width / columns, height / rows)
+        drawn += [Rect(*box, stroke=colour, width_of_stroke=line) for colour, line in (("#ffffff", 0.8), ("#000000", 0.4))]
     background = pen.palette.scheme.background
     return Drawing(options.width, y + height + _EDGE, background, tuple(drawn), title, description)
 
@@ -82,7 +82,7 @@ def _between(values: Array, size: int) -> Array:
     """[row, column] with `size` rows: linear between the middles of rows; the first and the last are continued."""
     middles = (np.arange(len(values)) + 0.5) * size / len(values)
     places = np.arange(size) + 0.5
-    return np.stack([np.interp(places, middles, one) for one in values.T], axis=-1)
+    return np.stack([np.interp(places, middles, channel) for channel in values.T], axis=-1)
 
 
 def _scale(tint: str, most: float) -> legend.Scale:
@@ -94,18 +94,18 @@ def _scale(tint: str, most: float) -> legend.Scale:
     return legend.Scale(0, most or 1.0, stops, ticks)
 
 
-def _told(
+def _caption(
     trace: Trace, site: Site, values: Array, token: int, column: bool, pen: DrawContext, y: float
 ) -> tuple[list[Shape], float]:
     """Which token's row or column it is, and the weights of the tokens without a patch, from `y` down; and where that ends."""
     names, added = labels.keys(trace, trace.at(site)), patches(trace)[2]
     asks = labels.queries(trace, trace.at(site))[token]
     rest = values[:added, token] if column else values[token, :added]
-    said = _("What attends to “{token}”", token=asks) if column else _("What “{token}” attends to", token=asks)
+    sentence = _("What attends to “{token}”", token=asks) if column else _("What “{token}” attends to", token=asks)
     numbers = [f"{name} {localized(f'{weight:.2g}')}" for name, weight in zip(names, rest, strict=False)]
     size = max(SMALLEST_FONT, 0.9 * pen.options.font_size)
     step = axes.LINE * size * MM
-    lines = legend.wrapped(" · ".join((said, *numbers)), size, pen.options.width - 2 * _EDGE)
+    lines = legend.wrapped(" · ".join((sentence, *numbers)), size, pen.options.width - 2 * _EDGE)
     drawn: list[Shape] = [
         Text(_EDGE, y + step * (at + 0.85), line, size, pen.palette.scheme.faint) for at, line in enumerate(lines)
     ]

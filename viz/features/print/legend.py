@@ -56,11 +56,11 @@ def title(text: str, pen: DrawContext, y: float) -> tuple[list[Shape], float]:
 
 def entries(traces: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The traces that a legend names, each name once."""
-    found: dict[str, Mapping[str, Any]] = {}
+    by_name: dict[str, Mapping[str, Any]] = {}
     for trace in traces:
         if trace.get("name") and trace.get("showlegend", True) and trace["type"] != "heatmap":
-            found.setdefault(str(trace["name"]), trace)
-    return list(found.values())
+            by_name.setdefault(str(trace["name"]), trace)
+    return list(by_name.values())
 
 
 def names(traces: Sequence[Mapping[str, Any]], pen: DrawContext, y: float) -> tuple[list[Shape], float]:
@@ -97,9 +97,9 @@ def scales(traces: Sequence[Mapping[str, Any]]) -> list[Scale]:
     heatmaps = [(trace, "z") for trace in traces if trace["type"] == "heatmap" and trace.get("showscale", True)]
     dots = [(trace.get("marker") or {}, "c") for trace in traces]
     return [
-        Scale(float(own[f"{axis}min"]), float(own[f"{axis}max"]), own["colorscale"], own["colorbar"])
-        for own, axis in (*heatmaps, *dots)
-        if own.get("colorbar")
+        Scale(float(part[f"{axis}min"]), float(part[f"{axis}max"]), part["colorscale"], part["colorbar"])
+        for part, axis in (*heatmaps, *dots)
+        if part.get("colorbar")
     ]
 
 
@@ -109,7 +109,7 @@ def colour_bar(scale: Scale, named: str, pen: DrawContext, right: float, y: floa
     size = max(SMALLEST_FONT, 0.9 * pen.options.font_size)
     high, wide, text = 0.32 * size * MM, min(26.0, 0.4 * pen.options.width), size * MM
     left, top = right - wide, y + LINE * text
-    stops = pen.palette.stops([(float(place), colour) for place, colour in scale.colours])
+    stops = pen.palette.stops([(float(position), colour) for position, colour in scale.colours])
     shades = painted((np.arange(_STEPS) + 0.5) / _STEPS, stops)
     step = wide / _STEPS
     drawn: list[Shape] = [

@@ -62,10 +62,10 @@ def of_reading(trace: Trace, site: Site, values: Array, keys: Array, query: int 
         keys: [key shown], indices of the site's keys.
     """
     attention = trace.at(site)
-    names, shown = tokens.keys(trace, attention), [int(key) for key in keys]
+    names, columns = tokens.keys(trace, attention), [int(key) for key in keys]
     titles = tokens.query_axis(trace, site), tokens.key_axis(trace, site)
     largest = float(np.nanmax(values, initial=0.0)) or 1.0
-    return Sides(values, tokens.queries(trace, attention), [names[key] for key in shown], titles, largest, query)
+    return Sides(values, tokens.queries(trace, attention), [names[key] for key in columns], titles, largest, query)
 
 
 def lines(sides: Sides, options: Options, title: str = "", description: str = "") -> Drawing:
@@ -81,9 +81,9 @@ def lines(sides: Sides, options: Options, title: str = "", description: str = ""
     notes = []
     if options.labels:
         for names, x, anchor, axis in ((sides.queries, left, "end", 0), (sides.keys, right, "start", 1)):
-            size, each = _size(row, options)
-            drawn += _named(names[::each], (x, top, row * each), anchor, size, pen)  # type: ignore[arg-type]  # one of Anchor
-            notes += [left_out(sides.titles[axis], each)] if each > 1 else []
+            size, step = _size(row, options)
+            drawn += _named(names[::step], (x, top, row * step), anchor, size, pen)  # type: ignore[arg-type]  # one of Anchor
+            notes += [left_out(sides.titles[axis], step)] if step > 1 else []
     notes += without_font(drawn)
     height = top + row * count + _EDGE
     return Drawing(options.width, height, pen.palette.scheme.background, tuple(drawn), title, description, tuple(notes))
@@ -95,7 +95,7 @@ def _ends(sides: Sides, options: Options) -> tuple[float, float]:
         return _EDGE, options.width - _EDGE
     most = 0.33 * options.width
     room = [
-        min(most, max((fonts.width(name, options.font_size) for name in own), default=0)) for own in (sides.queries, sides.keys)
+        min(most, max((fonts.width(name, options.font_size) for name in side), default=0)) for side in (sides.queries, sides.keys)
     ]
     return _EDGE + room[0] + 1, options.width - _EDGE - room[1] - 1
 
@@ -110,12 +110,12 @@ def _titles(sides: Sides, pen: DrawContext, y: float) -> Iterator[Shape]:
     """The titles of both sides, each in a line of its own."""
     size, colour = pen.options.font_size, pen.palette.scheme.faint
     yield Text(_EDGE, y + size * MM, axes.shortened(sides.titles[0], size, pen.options.width - 2), size, colour)
-    place = pen.options.width - _EDGE, y + size * MM * (1 + axes.LINE)
-    yield Text(*place, axes.shortened(sides.titles[1], size, pen.options.width - 2), size, colour, "end")
+    corner = pen.options.width - _EDGE, y + size * MM * (1 + axes.LINE)
+    yield Text(*corner, axes.shortened(sides.titles[1], size, pen.options.width - 2), size, colour, "end")
 
 
-def _named(names: list[str], place: tuple[float, float, float], anchor: Anchor, size: float, pen: DrawContext) -> Iterator[Shape]:
-    x, top, row = place
+def _named(names: list[str], box: tuple[float, float, float], anchor: Anchor, size: float, pen: DrawContext) -> Iterator[Shape]:
+    x, top, row = box
     room = (x if anchor == "end" else pen.options.width - x) - _EDGE
     for at, name in enumerate(names):
         yield Text(
@@ -127,7 +127,7 @@ def _joined(sides: Sides, pen: DrawContext, ends: tuple[float, float], top: floa
     """A curve for each weight; faint ones first, and those of the row that stands out last."""
     shares = np.nan_to_num(sides.weights / sides.largest, posinf=0, neginf=0)
     places = [(int(query), int(key)) for query, key in np.argwhere(shares >= FAINTEST)]
-    places.sort(key=lambda place: (place[0] == sides.query, shares[place]))
+    places.sort(key=lambda line: (line[0] == sides.query, shares[line]))
     left, right = ends[0] + 0.8, ends[1] - 0.8
     bend = 0.38 * (right - left)
     for query, key in places:

@@ -25,8 +25,8 @@ def network(trace: Trace, options: Options, title: str = "", description: str = 
     """The map of the network that ran."""
     pen = DrawContext.of(options)
     drawn, top = legend.title(title, pen, _EDGE)
-    found = columns(trace, stages.walk(trace), {})
-    plans = [list(column.parts) for column in found]
+    columns_ = columns(trace, stages.walk(trace), {})
+    plans = [list(column.parts) for column in columns_]
     notes = []
     if max(_height(plan, options.font_size) for plan in plans) > 0.9 * TALLEST:
         plans, notes = (
@@ -36,7 +36,7 @@ def network(trace: Trace, options: Options, title: str = "", description: str = 
     size = options.font_size
     if (high := max(_height(plan, size) for plan in plans)) > 0.9 * TALLEST:
         size, high = SMALLEST_FONT, max(_height(plan, SMALLEST_FONT) for plan in plans)
-    drawn += _columns(found, plans, top + high, size, pen)
+    drawn += _columns(columns_, plans, top + high, size, pen)
     bottom = top + high + axes.LINE * size * MM + _EDGE
     notes += without_font(drawn)
     return Drawing(options.width, bottom, pen.palette.scheme.background, tuple(drawn), title, description, tuple(notes))
@@ -44,12 +44,12 @@ def network(trace: Trace, options: Options, title: str = "", description: str = 
 
 def _once(plan: list[Part]) -> list[Part]:
     """The parts with each run of equal layers as one, which is named after the first and the last of them."""
-    found = []
+    parts = []
     for _key, run in groupby(plan, key=lambda part: [(box.title, box.reads_encoder) for box in part.boxes]):
-        own = list(run)
-        ends = own[0].title if len(own) == 1 else f"{own[0].title} – {own[-1].title}"
-        found.append(Part(ends, own[0].boxes))
-    return found
+        alike = list(run)
+        ends = alike[0].title if len(alike) == 1 else f"{alike[0].title} – {alike[-1].title}"
+        parts.append(Part(ends, alike[0].boxes))
+    return parts
 
 
 def _box_height(size: float) -> float:
@@ -63,15 +63,15 @@ def _height(plan: Sequence[Part], size: float) -> float:
 
 
 def _columns(
-    found: Sequence[Column], plans: Sequence[Sequence[Part]], bottom: float, size: float, pen: DrawContext
+    columns_: Sequence[Column], plans: Sequence[Sequence[Part]], bottom: float, size: float, pen: DrawContext
 ) -> Iterator[Shape]:
     """Both columns from `bottom` up, their names below, and the arrows from the encoder's output."""
     count = len(plans)
     wide = min(_WIDEST, (pen.options.width - 2 * _EDGE - (count - 1) * _BETWEEN) / count)
     left = (pen.options.width - count * wide - (count - 1) * _BETWEEN) / 2
     readers: list[float] = []
-    for place, (column, plan) in enumerate(zip(found, plans, strict=True)):
-        x = left + place * (wide + _BETWEEN)
+    for number, (column, plan) in enumerate(zip(columns_, plans, strict=True)):
+        x = left + number * (wide + _BETWEEN)
         yield Text(x + wide / 2, bottom + 0.95 * size * MM, column.title, size, pen.palette.scheme.faint, "middle")
         yield from _parts(plan, x, wide, bottom, size, pen)
         readers += _readers(plan, bottom, size)
@@ -104,8 +104,8 @@ def _readers(plan: Sequence[Part], bottom: float, size: float) -> list[float]:
 def _parts(plan: Sequence[Part], x: float, wide: float, bottom: float, size: float, pen: DrawContext) -> Iterator[Shape]:
     """Frames of the layers, boxes, and the lines between them."""
     scheme, before = pen.palette.scheme, 0.0
-    for _key, own in groupby(_boxes(plan, bottom, size), key=lambda each: id(each[0])):
-        placed = list(own)
+    for _key, boxes in groupby(_boxes(plan, bottom, size), key=lambda boxed: id(boxed[0])):
+        placed = list(boxes)
         name, high = placed[0][0].title, _box_height(size)
         if name:
             above = placed[-1][2] - _PAD - axes.LINE * SMALLEST_FONT * MM

@@ -17,24 +17,24 @@ LINE_OF_TITLE = 1.5
 """Height of an axis title with the space around it, in font sizes."""
 
 
-def left_out(axis: str, each: int) -> str:
+def left_out(axis: str, step: int) -> str:
     """Sentence for an axis that names only some of its tokens."""
-    gaps = {"axis": axis, "each": each, "least": SMALLEST_FONT}
-    return _("{axis}: one token in {each} is labeled, because no more fit at {least:g} pt. A wider figure labels more.", **gaps)
+    fields = {"axis": axis, "each": step, "least": SMALLEST_FONT}
+    return _("{axis}: one token in {each} is labeled, because no more fit at {least:g} pt. A wider figure labels more.", **fields)
 
 
 def without_font(shapes: Iterable[Shape]) -> list[str]:
     """A sentence that names the characters of the texts that no font has; none if there are no such characters."""
-    characters = fonts.missing("".join(each.text for each in shapes if isinstance(each, Text)))
+    characters = fonts.missing("".join(shape.text for shape in shapes if isinstance(shape, Text)))
     if not characters:
         return []
-    said = _n(
+    sentence = _n(
         "No font on this computer has the character {characters}: install one, such as Noto Sans.",
         "No font on this computer has the characters {characters}: install one, such as Noto Sans.",
         len(characters),
         characters=" ".join(characters),
     )
-    return [said]
+    return [sentence]
 
 
 def no_room(count: int) -> str:

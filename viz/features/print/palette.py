@@ -29,27 +29,27 @@ class Palette:
         """The palette of a scheme."""
         return cls(SCHEMES[colours])
 
-    def colour(self, shown: str) -> str:
+    def colour(self, colour: str) -> str:
         """A color of the screen, #rrggbb of one of its schemes, in this scheme; another color stays as it is."""
-        return _translated(self.scheme).get(shown.lower(), shown)
+        return _translated(self.scheme).get(colour.lower(), colour)
 
-    def stops(self, shown: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    def stops(self, stops: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
         """A color scale of the screen, [(place from 0 to 1, color)], in this scheme."""
-        colours = tuple(colour for _place, colour in shown)
+        colours = tuple(colour for _position, colour in stops)
         for other in (LIGHT, DARK, GRAY):
-            for own, one in ((self.scheme.weights, other.weights), (self.scheme.diverging, other.diverging)):
-                if colours == one[: len(colours)] and len(colours) > 2:
-                    return list(zip((place for place, _colour in shown), own, strict=False))
-        return [(place, self.colour(colour)) for place, colour in shown]
+            for colours_here, theirs in ((self.scheme.weights, other.weights), (self.scheme.diverging, other.diverging)):
+                if colours == theirs[: len(colours)] and len(colours) > 2:
+                    return list(zip((position for position, _colour in stops), colours_here, strict=False))
+        return [(position, self.colour(colour)) for position, colour in stops]
 
 
 def painted(fractions: Array, stops: Sequence[tuple[float, str]]) -> Array:
     """Colors, uint8 [..., 3], of places from 0 to 1 on a color scale, interpolated between its stops."""
-    places = [place for place, _colour in stops]
-    channels = np.array([rgb(colour) for _place, colour in stops], float)
+    places = [position for position, _colour in stops]
+    channels = np.array([rgb(colour) for _position, colour in stops], float)
     mixed = [np.interp(np.clip(fractions, 0, 1), places, channels[:, channel]) for channel in range(3)]
-    found: Array = np.rint(np.stack(mixed, axis=-1)).astype(np.uint8)
-    return found
+    channels_: Array = np.rint(np.stack(mixed, axis=-1)).astype(np.uint8)
+    return channels_
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
@@ -59,12 +59,12 @@ def rgb(colour: str) -> tuple[int, int, int]:
 
 def hexadecimal(channels: Array) -> str:
     """#rrggbb of three channels."""
-    return "#{:02x}{:02x}{:02x}".format(*(int(each) for each in channels[:3]))
+    return "#{:02x}{:02x}{:02x}".format(*(int(channel) for channel in channels[:3]))
 
 
 def ink_on(colour: str) -> str:
     """Black or white, whichever is read on a color (relative luminance of WCAG 2)."""
-    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in (c / 255 for c in rgb(colour))]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (channel / 255 for channel in rgb(colour))]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "#000000" if luminance > 0.179 else "#ffffff"
 
@@ -72,11 +72,11 @@ def ink_on(colour: str) -> str:
 @lru_cache(maxsize=8)
 def _translated(to: Scheme) -> Mapping[str, str]:
     """The colors of all schemes of the screen, in the scheme `to`. Where a scheme has a color twice, its first use counts."""
-    found: dict[str, str] = {}
+    translated: dict[str, str] = {}
     for scheme in (LIGHT, DARK, GRAY):
-        for shown, own in zip(_listed(scheme), _listed(to), strict=True):
-            found.setdefault(shown, own)
-    return found
+        for screen, paper in zip(_listed(scheme), _listed(to), strict=True):
+            translated.setdefault(screen, paper)
+    return translated
 
 
 def _listed(scheme: Scheme) -> Iterator[str]:

@@ -43,10 +43,10 @@ class _Box:
 
     def part(self, domain: tuple[float, float], across: bool) -> tuple[float, float]:
         """Ends of an axis whose domain is a part of the area: from left to right, from bottom to top."""
-        one, other = domain
+        low, high = domain
         if across:
-            return self.left + one * (self.right - self.left), self.left + other * (self.right - self.left)
-        return self.bottom - one * (self.bottom - self.top), self.bottom - other * (self.bottom - self.top)
+            return self.left + low * (self.right - self.left), self.left + high * (self.right - self.left)
+        return self.bottom - low * (self.bottom - self.top), self.bottom - high * (self.bottom - self.top)
 
 
 class _Chart:
@@ -68,31 +68,31 @@ class _Chart:
 
     def given(self, name: str) -> Mapping[str, Any]:
         """The layout of an axis: x2 is xaxis2."""
-        found: Mapping[str, Any] = self.layout.get(f"{name[0]}axis{name[1:]}", {})
-        return found
+        axis: Mapping[str, Any] = self.layout.get(f"{name[0]}axis{name[1:]}", {})
+        return axis
 
     def _axis(self, name: str) -> Axis:
         domain = self.given(name).get("domain") or (0, 1)
         share = domain[1] - domain[0]
         room = self.options.width * 0.75 if name[0] == "x" else self.layout.get("height", 360) * self.pen.pixel
         most = max(3, int(room * share / ((4.0 if name[0] == "x" else 2.2) * self.font)))
-        found = axes.read(self.given(name), self._spread(name), min(most, 8))
-        named = found.tokens or (name[0] == "y" and self.given(name).get("ticktext") is not None)
-        return replace(found, ticks=()) if named and not self.options.labels else found
+        axis = axes.read(self.given(name), self._spread(name), min(most, 8))
+        named = axis.tokens or (name[0] == "y" and self.given(name).get("ticktext") is not None)
+        return replace(axis, ticks=()) if named and not self.options.labels else axis
 
     def _spread(self, name: str) -> tuple[float, float]:
         """The smallest and the largest number on an axis."""
-        kind, found = name[0], list[float]()
+        kind, spread = name[0], list[float]()
         for trace in self.traces:
             if trace.get(f"{kind}axis", kind) != name or trace.get(kind) is None:
                 continue
             values = plotly_marks.numbers(trace[kind])
             values = values[np.isfinite(values)]
-            found += [*values, 0.0] if trace["type"] == "bar" else list(values)
+            spread += [*values, 0.0] if trace["type"] == "bar" else list(values)
             if trace["type"] == "heatmap" and len(values):
                 half = (values[1] - values[0]) / 2 if len(values) > 1 else 0.5
-                found += [values[0] - half, values[-1] + half]
-        return (min(found), max(found)) if found else (0.0, 1.0)
+                spread += [values[0] - half, values[-1] + half]
+        return (min(spread), max(spread)) if spread else (0.0, 1.0)
 
     def sheet(self, title: str, description: str) -> Drawing:
         """The whole figure."""
@@ -227,27 +227,27 @@ class _Chart:
     def _marked(self, box: _Box) -> Iterator[Shape]:
         """Lines and frames over the marks, and annotations."""
         for shape in self.layout.get("shapes") or ():
-            across, down = self._place(shape, "x", box), self._place(shape, "y", box)
+            across, down = self._span(shape, "x", box), self._span(shape, "y", box)
             look = shape.get("line") or {}
             if shape["type"] == "line":
                 yield from plotly_marks.stroke(list(zip(across, down, strict=True)), look, self.pen)
             else:
                 colour = self.pen.palette.colour(look.get("color") or self.pen.palette.scheme.text)
-                place = (min(across), min(down), abs(across[1] - across[0]), abs(down[1] - down[0]))
-                yield Rect(*place, stroke=colour, width_of_stroke=0.3)
+                corner = (min(across), min(down), abs(across[1] - across[0]), abs(down[1] - down[0]))
+                yield Rect(*corner, stroke=colour, width_of_stroke=0.3)
         for note in self.layout.get("annotations") or ():
             colour = self.pen.palette.colour((note.get("font") or {}).get("color") or self.pen.palette.scheme.text)
             y = self.axes["y"].at(10 ** note["y"] if self.axes["y"].log else note["y"])
             yield Text(box.left + 0.5, y - 0.6, axes.plain(note["text"]), self.options.font_size, colour)
 
-    def _place(self, shape: Mapping[str, Any], kind: str, box: _Box) -> tuple[float, float]:
+    def _span(self, shape: Mapping[str, Any], kind: str, box: _Box) -> tuple[float, float]:
         """The ends of a shape along an axis."""
-        one, other = shape[f"{kind}0"], shape[f"{kind}1"]
+        first, last = shape[f"{kind}0"], shape[f"{kind}1"]
         ref = str(shape.get(f"{kind}ref", kind))
         if ref == "paper" or ref.endswith("domain"):
-            return box.part((one, other), kind == "x")
+            return box.part((first, last), kind == "x")
         axis = self.axes[ref]
-        return axis.at(one), axis.at(other)
+        return axis.at(first), axis.at(last)
 
     def _around(self, box: _Box, labels: Mapping[str, Labels]) -> Iterator[Shape]:
         """Frames of maps, labels and titles of axes."""
@@ -255,21 +255,22 @@ class _Chart:
         if self._is_map():
             yield Rect(box.left, box.top, box.right - box.left, box.bottom - box.top, stroke=scheme.line, width_of_stroke=0.12)
         for name, axis in self.axes.items():
-            own = labels[name]
+            labels_of_axis = labels[name]
             if name[0] == "x":
-                yield from axes.below(self._cut(axis, own), own, box.bottom, scheme.text if axis.tokens else scheme.faint)
-                y = box.bottom + min(own.room, LONGEST_LABEL * self.options.width) + LINE_OF_TITLE * self.font * 0.85
+                colour = scheme.text if axis.tokens else scheme.faint
+                yield from axes.below(self._cut(axis, labels_of_axis), labels_of_axis, box.bottom, colour)
+                y = box.bottom + min(labels_of_axis.room, LONGEST_LABEL * self.options.width) + LINE_OF_TITLE * self.font * 0.85
                 yield Text((axis.begin + axis.end) / 2, y, axis.title, self.options.font_size, scheme.text, "middle")
             else:
                 named = scheme.text if self._named(name) else scheme.faint
-                yield from axes.beside(self._cut(axis, own), own, box.left - _GAP, named)
+                yield from axes.beside(self._cut(axis, labels_of_axis), labels_of_axis, box.left - _GAP, named)
                 middle = (axis.begin + axis.end) / 2
                 yield Text(_EDGE + 0.85 * self.font, middle, axis.title, self.options.font_size, scheme.text, "middle", -90)
 
-    def _cut(self, axis: Axis, own: Labels) -> Axis:
+    def _cut(self, axis: Axis, labels_of_axis: Labels) -> Axis:
         """The axis with labels that are no longer than their room."""
         room = LONGEST_LABEL * self.options.width
-        texts = [axes.shortened(text, own.size, room) for _value, text in axis.ticks]
+        texts = [axes.shortened(text, labels_of_axis.size, room) for _value, text in axis.ticks]
         if texts != [text for _value, text in axis.ticks]:
             self.notes.append(shortened(axis.title))
         return replace(axis, ticks=tuple(zip((value for value, _text in axis.ticks), texts, strict=True)))
@@ -281,9 +282,9 @@ class _Chart:
         return min(max((labels[name].room for name in columns), default=0.0), LONGEST_LABEL * self.options.width) + titled + 0.4
 
     def _say_what_was_left_out(self, labels: Mapping[str, Labels], drawn: Sequence[Shape]) -> None:
-        for name, own in labels.items():
-            if own.each > 1:
-                self.notes.append(left_out(self.axes[name].title, own.each))
+        for name, labels_of_axis in labels.items():
+            if labels_of_axis.each > 1:
+                self.notes.append(left_out(self.axes[name].title, labels_of_axis.each))
         self.notes += without_font(drawn)
 
 

@@ -62,7 +62,7 @@ def cells(trace: Mapping[str, Any], x: Axis, y: Axis, pen: DrawContext) -> tuple
     """A heatmap: its cells and their texts, and notes about what was left out."""
     z = np.asarray(trace["z"], float)
     low, high = trace.get("zmin", float(np.nanmin(z, initial=0))), trace.get("zmax", float(np.nanmax(z, initial=1)))
-    stops = pen.palette.stops([(float(place), colour) for place, colour in trace["colorscale"]])
+    stops = pen.palette.stops([(float(position), colour) for position, colour in trace["colorscale"]])
     colours = painted((np.nan_to_num(z) - low) / ((high - low) or 1.0), stops)
     edges = (_edges(trace.get("x"), z.shape[1], x), _edges(trace.get("y"), z.shape[0], y))
     notes = []
@@ -83,8 +83,8 @@ def _edges(places: Any, count: int, axis: Axis) -> Array:
     return np.array([axis.at(bound) for bound in bounds])
 
 
-def _image(colours: Array, there: Array, edges: tuple[Array, Array]) -> Shape:
-    (across, down), pixels = edges, np.dstack([colours, np.where(there, 255, 0).astype(np.uint8)])
+def _image(colours: Array, painted: Array, edges: tuple[Array, Array]) -> Shape:
+    (across, down), pixels = edges, np.dstack([colours, np.where(painted, 255, 0).astype(np.uint8)])
     pixels = pixels[:, ::-1] if across[0] > across[-1] else pixels
     pixels = pixels[::-1] if down[0] > down[-1] else pixels
     times = max(1, math.ceil(_SHARP / max(pixels.shape[:2])))
@@ -93,45 +93,45 @@ def _image(colours: Array, there: Array, edges: tuple[Array, Array]) -> Shape:
 
 
 def _rectangles(
-    colours: Array, there: Array, edges: tuple[Array, Array], trace: Mapping[str, Any], pen: DrawContext
+    colours: Array, painted: Array, edges: tuple[Array, Array], trace: Mapping[str, Any], pen: DrawContext
 ) -> list[Shape]:
     across, down = edges
-    gaps = [0.6 * pen.pixel * float(trace.get(name) or 0) for name in ("xgap", "ygap")]
-    found: list[Shape] = []
-    for row, column in np.argwhere(there):
+    fields = [0.6 * pen.pixel * float(trace.get(name) or 0) for name in ("xgap", "ygap")]
+    shapes: list[Shape] = []
+    for row, column in np.argwhere(painted):
         left, right = sorted(across[column : column + 2])
         top, bottom = sorted(down[row : row + 2])
         wide, high = (
             size - gap if gap else size + (_OVERLAP if at + 1 < count else 0)
-            for size, gap, at, count in zip((right - left, bottom - top), gaps, (column, row), there.shape[::-1], strict=True)
+            for size, gap, at, count in zip((right - left, bottom - top), fields, (column, row), painted.shape[::-1], strict=True)
         )
-        x, y = float(left + gaps[0] / 2), float(top + gaps[1] / 2)
-        found.append(Rect(x, y, float(wide), float(high), fill=hexadecimal(colours[row, column])))
-    return found
+        x, y = float(left + fields[0] / 2), float(top + fields[1] / 2)
+        shapes.append(Rect(x, y, float(wide), float(high), fill=hexadecimal(colours[row, column])))
+    return shapes
 
 
 def _texts(
-    trace: Mapping[str, Any], colours: Array, there: Array, edges: tuple[Array, Array], pen: DrawContext
+    trace: Mapping[str, Any], colours: Array, painted: Array, edges: tuple[Array, Array], pen: DrawContext
 ) -> tuple[list[Shape], bool]:
     """Texts in cells, as large as the figure's font if they have room; and whether they were left out because they have none."""
-    if trace.get("text") is None or not trace.get("texttemplate") or not there.any():
+    if trace.get("text") is None or not trace.get("texttemplate") or not painted.any():
         return [], False
     across, down = edges
-    texts = {(int(row), int(column)): plain(trace["text"][row][column]) for row, column in np.argwhere(there)}
-    texts = {place: text for place, text in texts.items() if text}
+    texts = {(int(row), int(column)): plain(trace["text"][row][column]) for row, column in np.argwhere(painted)}
+    texts = {cell: text for cell, text in texts.items() if text}
     widest = max((fonts.width(text, 1.0) for text in texts.values()), default=0.0)
     wide, high = abs(across[1] - across[0]), abs(down[1] - down[0])
     size = min(pen.options.font_size, 0.92 * wide / (widest or 1.0), high / (1.05 * MM))
     if not texts or size < SMALLEST_FONT:
         return [], bool(texts)
-    own = (trace.get("textfont") or {}).get("color")
+    textcolor = (trace.get("textfont") or {}).get("color")
     return [
         Text(
             float(across[column] + across[column + 1]) / 2,
             float(down[row] + down[row + 1]) / 2 + 0.36 * size * MM,
             text,
             size,
-            pen.palette.colour(own) if own else ink_on(hexadecimal(colours[row, column])),
+            pen.palette.colour(textcolor) if textcolor else ink_on(hexadecimal(colours[row, column])),
             "middle",
         )
         for (row, column), text in texts.items()
@@ -143,24 +143,24 @@ def bars(trace: Mapping[str, Any], x: Axis, y: Axis, gap: float, pen: DrawContex
     flat = trace.get("orientation") == "h"
     along, across = (x, y) if flat else (y, x)
     values, places = numbers(trace["x" if flat else "y"]), numbers(trace["y" if flat else "x"])
-    colours = _each((trace.get("marker") or {}).get("color"), len(values))
+    colours = _one_for_each((trace.get("marker") or {}).get("color"), len(values))
     texts = trace.get("text") or [""] * len(values)
-    found: list[Shape] = []
-    for value, place, colour, text in zip(values, places, colours, texts, strict=True):
+    shapes: list[Shape] = []
+    for value, position, colour, text in zip(values, places, colours, texts, strict=True):
         if math.isnan(value):
             continue
         start, end = sorted((along.at(0.0), along.at(value)))
-        one, other = sorted((across.at(place - (1 - gap) / 2), across.at(place + (1 - gap) / 2)))
-        box = (start, one, end - start, other - one) if flat else (one, start, other - one, end - start)
-        found.append(Rect(*box, fill=pen.palette.colour(colour or pen.palette.scheme.accent)))
+        first, last = sorted((across.at(position - (1 - gap) / 2), across.at(position + (1 - gap) / 2)))
+        box = (start, first, end - start, last - first) if flat else (first, start, last - first, end - start)
+        shapes.append(Rect(*box, fill=pen.palette.colour(colour or pen.palette.scheme.accent)))
         if text and flat:
             size = max(SMALLEST_FONT, pen.options.font_size * 0.9)
-            middle = (one + other) / 2 + 0.36 * size * MM
-            found.append(Text(max(start, end) + 0.8, middle, plain(text), size, pen.palette.scheme.text))
-    return found
+            middle = (first + last) / 2 + 0.36 * size * MM
+            shapes.append(Text(max(start, end) + 0.8, middle, plain(text), size, pen.palette.scheme.text))
+    return shapes
 
 
-def _each(value: Any, count: int) -> Sequence[Any]:
+def _one_for_each(value: Any, count: int) -> Sequence[Any]:
     return [value] * count if value is None or isinstance(value, str) else list(value)
 
 
@@ -171,24 +171,24 @@ def scatter(trace: Mapping[str, Any], x: Axis, y: Axis, pen: DrawContext) -> Ite
     if "lines" in mode:
         line = trace.get("line") or {}
         yield from stroke(places, line, pen, float(trace.get("opacity", 1)))
-    there = [(each, index) for index, each in enumerate(places) if all(map(math.isfinite, each))]
+    finite = [(point, index) for index, point in enumerate(places) if all(map(math.isfinite, point))]
     if "markers" in mode:
         look = {"color": (trace.get("line") or {}).get("color")} | (trace.get("marker") or {})
-        for place, index in there:
-            yield from marker(place, look_of(look, index), pen)
+        for point, index in finite:
+            yield from marker(point, look_of(look, index), pen)
     if "text" in mode:
-        for (across, down), index in there:
+        for (across, down), index in finite:
             yield _beside(trace, across, down, index, pen)
 
 
 def look_of(marker: Mapping[str, Any], index: int) -> dict[str, Any]:
     """The look of one point where some parts of it are given for each point."""
-    found = {}
+    look_here = {}
     for name, value in marker.items():
         several = isinstance(value, list | tuple | np.ndarray) and name != "colorscale"
         if not several or index < len(value):
-            found[name] = look_of(value, index) if isinstance(value, Mapping) else value[index] if several else value
-    return found
+            look_here[name] = look_of(value, index) if isinstance(value, Mapping) else value[index] if several else value
+    return look_here
 
 
 def _beside(trace: Mapping[str, Any], across: float, down: float, index: int, pen: DrawContext) -> Text:
@@ -209,21 +209,21 @@ def stroke(
     colour = pen.palette.colour(line.get("color") or pen.palette.scheme.accent)
     dash = DASHES.get(line.get("dash", "solid"), ())
     piece: list[tuple[float, float]] = []
-    for place in [*places, (math.nan, math.nan)]:
-        if all(map(math.isfinite, place)):
-            piece.append(place)
+    for point in [*places, (math.nan, math.nan)]:
+        if all(map(math.isfinite, point)):
+            piece.append(point)
         else:
             if len(piece) > 1:
                 yield Line(tuple(piece), colour, wide, dash, opacity)
             piece = []
 
 
-def marker(place: tuple[float, float], look: Mapping[str, Any], pen: DrawContext) -> Iterator[Shape]:
+def marker(point: tuple[float, float], look: Mapping[str, Any], pen: DrawContext) -> Iterator[Shape]:
     """One point: a circle, a square, a diamond, a cross, a ring or an upright stroke."""
     opacity, symbol = float(look.get("opacity", 1)), look.get("symbol", "circle")
     if opacity == 0:
         return
-    (x, y), half = place, pen.pixel * float(look.get("size", 6)) / 2
+    (x, y), half = point, pen.pixel * float(look.get("size", 6)) / 2
     edge = look.get("line") or {}
     if look.get("colorscale"):  # its color is a number
         part = (np.array(look["color"], float) - look["cmin"]) / (look["cmax"] - look["cmin"])

@@ -40,7 +40,7 @@ _MADE = (1980, 1, 1, 0, 0, 0)  # the time that every file of an archive has, so 
 
 
 @dataclass(frozen=True)
-class Place:
+class ArchivedCell:
     """The selection in a run: a site, one of its heads, and a query row, counted from 0 (-1: none)."""
 
     site: Site
@@ -61,26 +61,26 @@ class About:
     card: str = ""
 
 
-FigureMaker: TypeAlias = Callable[[Trace, Place], Iterable[tuple[str, bytes]]]
+FigureMaker: TypeAlias = Callable[[Trace, ArchivedCell], Iterable[tuple[str, bytes]]]
 """Makes figures of a run: names of files and their bytes."""
 
 
-def overview(trace: Trace, place: Place) -> Iterator[tuple[str, bytes]]:
+def overview(trace: Trace, cell: ArchivedCell) -> Iterator[tuple[str, bytes]]:
     """All heads as a page of its own."""
-    yield "overview.html", standalone.page(trace, place.site, place.head, place.query)
+    yield "overview.html", standalone.page(trace, cell.site, cell.head, cell.query)
 
 
-def printed(trace: Trace, place: Place, endings: Sequence[str] = ("svg",)) -> Iterator[tuple[str, bytes]]:
+def printed(trace: Trace, cell: ArchivedCell, endings: Sequence[str] = ("svg",)) -> Iterator[tuple[str, bytes]]:
     """The figures for print that the run has; a large map is a lossless image in it. What cannot be drawn is left out.
 
     Args:
         trace: the run.
-        place: what the figures show.
+        cell: what the figures show.
         endings: the kinds of files, of `files.WRITERS`: a file of each kind for each figure.
     """
-    attention = trace.at(place.site)
-    cells = {"atlas": sum(one.heads * one.mask.size for one in trace.attention.values())}
-    for figure in standard_figures(trace, Choice(attention, place.head, place.query)):
+    attention = trace.at(cell.site)
+    cells = {"atlas": sum(attention_.heads * attention_.mask.size for attention_ in trace.attention.values())}
+    for figure in standard_figures(trace, Choice(attention, cell.head, cell.query)):
         many = cells.get(figure.name, attention.mask.size) > MOST_SHAPES
         with suppress(HeadlightError):  # such as lines between too many tokens
             width = TWO_COLUMNS if figure.name == "atlas" else ONE_COLUMN
@@ -92,40 +92,40 @@ FIGURES: tuple[FigureMaker, ...] = (overview, printed)
 """Makers of the figures of an archive; a new kind of figure is one more function here."""
 
 
-def archive(trace: Trace, place: Place, about: About = About(), makers: tuple[FigureMaker, ...] = FIGURES) -> bytes:
+def archive(trace: Trace, cell: ArchivedCell, about: About = About(), makers: tuple[FigureMaker, ...] = FIGURES) -> bytes:
     """The bytes of the archive.
 
     Args:
         trace: the run.
-        place: what the figures and the notebook show first.
+        cell: what the figures and the notebook show first.
         about: what the trace does not hold.
         makers: make the figures.
 
     Raises:
         UnknownSite, UnknownHead: the run has no such place.
     """
-    trace.at(place.site).head(place.head)
+    trace.at(cell.site).head(cell.head)
     about = replace(about, link=about.link or link(trace))
     folder = tables.file_name(trace, ending="run").removesuffix(".run")
     box = io.BytesIO()
     with zipfile.ZipFile(box, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as packed:
-        for name, data in _files(trace, place, about, makers):
+        for name, data in _files(trace, cell, about, makers):
             packed.writestr(zipfile.ZipInfo(f"{folder}/{name}", _MADE), data, zipfile.ZIP_DEFLATED)
     return box.getvalue()
 
 
-def _files(trace: Trace, place: Place, about: About, makers: tuple[FigureMaker, ...]) -> Iterator[tuple[str, bytes]]:
+def _files(trace: Trace, cell: ArchivedCell, about: About, makers: tuple[FigureMaker, ...]) -> Iterator[tuple[str, bytes]]:
     yield ARCHIVE, tables.trace_file(trace)
     for make in makers:
-        yield from sorted((f"figures/{name}", data) for name, data in make(trace, place))
-    yield from ((f"tables/{name}", tables.csv(table)) for name, table in _tables(trace, place))
+        yield from sorted((f"figures/{name}", data) for name, data in make(trace, cell))
+    yield from ((f"tables/{name}", tables.csv(table)) for name, table in _tables(trace, cell))
     yield "model.md", _card(trace, about.card).encode()
-    yield from ((f"sums/{name}.json", _json(found)) for name, found in sorted(trace.sums.items()))
+    yield from ((f"sums/{name}.json", _json(sum_)) for name, sum_ in sorted(trace.sums.items()))
     if trace.request:
         yield "request.json", _json(trace.request)
     if about.link:
         yield "link.txt", f"{about.link}\n".encode()
-    yield "notebook.ipynb", _json(archive_notebook.notebook(trace, place.site, place.head, about.link, trace.sums))
+    yield "notebook.ipynb", _json(archive_notebook.notebook(trace, cell.site, cell.head, about.link, trace.sums))
     yield "README.txt", _contents(trace).encode()
 
 
@@ -159,13 +159,13 @@ def address(view: ViewState) -> str:
     return f"/explore?{urlencode(links.write(view))}"
 
 
-def _tables(trace: Trace, place: Place) -> Iterator[tuple[str, pd.DataFrame]]:
+def _tables(trace: Trace, cell: ArchivedCell) -> Iterator[tuple[str, pd.DataFrame]]:
     """Tables by file name: statistics of all heads, weights of heads, and the steps of a decode."""
     yield "heads.csv", heads.all_heads(trace)
     every = sum(attention.heads * attention.mask.size for attention in trace.attention.values()) <= MOST_CELLS
     for site, attention in trace.attention.items():
         for head in range(attention.heads):
-            if every or (site, head) == (place.site, place.head):
+            if every or (site, head) == (cell.site, cell.head):
                 yield f"{site}-head-{head + 1}.csv", _weights(trace, attention, head)
     if trace.steps:
         yield "steps.csv", _steps(trace)
@@ -181,13 +181,13 @@ def _steps(trace: Trace) -> pd.DataFrame:
     rows = [
         {
             _("step"): step.index + 1,
-            _("token"): tokens.plain(one.text),
-            _("id"): one.id,
-            _("log-probability"): one.log_probability,
-            _("chosen"): one.id == step.chosen.id,
+            _("token"): tokens.plain(candidate.text),
+            _("id"): candidate.id,
+            _("log-probability"): candidate.log_probability,
+            _("chosen"): candidate.id == step.chosen.id,
         }
         for step in trace.steps
-        for one in dict.fromkeys((*step.candidates, step.chosen))
+        for candidate in dict.fromkeys((*step.candidates, step.chosen))
     ]
     return pd.DataFrame(rows).set_index(_("step"))
 
@@ -201,10 +201,10 @@ def _card(trace: Trace, card: str) -> str:
     }
     lines = [f"- {name}: {value}" for name, value in worded.items()]
     spec = trace.model.get("spec")
-    told = ["# " + tokens.model(trace), *([card.strip()] if card.strip() else [])]
-    told += ["## " + _("What the trace says about the model"), "\n".join(lines)]
-    told += [f"```json\n{json.dumps(spec, indent=1)}\n```"] if spec else []
-    return "\n\n".join(told) + "\n"
+    parts = ["# " + tokens.model(trace), *([card.strip()] if card.strip() else [])]
+    parts += ["## " + _("What the trace says about the model"), "\n".join(lines)]
+    parts += [f"```json\n{json.dumps(spec, indent=1)}\n```"] if spec else []
+    return "\n\n".join(parts) + "\n"
 
 
 def _json(values: Mapping[str, Any]) -> bytes:

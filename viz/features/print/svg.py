@@ -17,10 +17,11 @@ def svg(sheet: Drawing) -> bytes:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}mm" height="{height}mm" viewBox="0 0 {width} {height}" '
         f'role="img" font-family="{fonts.css(None)}" font-stretch="semi-condensed">'
     )
-    told = f"<title>{_literal(sheet.title)}</title>" + (f"<desc>{_literal(sheet.description)}</desc>" if sheet.description else "")
+    title = f"<title>{_literal(sheet.title)}</title>"
+    described = title + (f"<desc>{_literal(sheet.description)}</desc>" if sheet.description else "")
     ground = _shape(Rect(0, 0, sheet.width, sheet.height, fill=sheet.background))
     parts = (_group(is_cell, list(shapes)) for is_cell, shapes in groupby(sheet.shapes, _is_cell))
-    return "\n".join((head, told, ground, *parts, "</svg>\n")).encode()
+    return "\n".join((head, described, ground, *parts, "</svg>\n")).encode()
 
 
 def _is_cell(shape: Shape) -> bool:
@@ -52,11 +53,11 @@ def _paint(fill: str | None, stroke: str | None, wide: float, opacity: float = 1
 def _shape(shape: Shape) -> str:
     match shape:
         case Rect():
-            place = " ".join(f'{name}="{_number(getattr(shape, name))}"' for name in ("x", "y", "width", "height"))
-            return f"<rect {place} {_paint(shape.fill, shape.stroke, shape.width_of_stroke)}/>"
+            box = " ".join(f'{name}="{_number(getattr(shape, name))}"' for name in ("x", "y", "width", "height"))
+            return f"<rect {box} {_paint(shape.fill, shape.stroke, shape.width_of_stroke)}/>"
         case Circle():
-            place = f'cx="{_number(shape.x)}" cy="{_number(shape.y)}" r="{_number(shape.radius)}"'
-            return f"<circle {place} {_paint(shape.fill, shape.stroke, shape.width_of_stroke, shape.opacity)}/>"
+            box = f'cx="{_number(shape.x)}" cy="{_number(shape.y)}" r="{_number(shape.radius)}"'
+            return f"<circle {box} {_paint(shape.fill, shape.stroke, shape.width_of_stroke, shape.opacity)}/>"
         case Polygon():
             corners = " ".join(f"{_number(x)},{_number(y)}" for x, y in shape.points)
             return f'<polygon points="{corners}" {_paint(shape.fill, shape.stroke, shape.width_of_stroke, shape.opacity)}/>'
@@ -79,26 +80,26 @@ def _line(line: Line) -> str:
 
 def _text(text: Text) -> str:
     """A text; parts that another family draws are named, so that every reader takes the same font for them."""
-    place = f'x="{_number(text.x)}" y="{_number(text.y)}"'
+    at = f'x="{_number(text.x)}" y="{_number(text.y)}"'
     if text.turned:
-        place = f'transform="translate({_number(text.x)} {_number(text.y)}) rotate({_number(text.turned)})"'
+        at = f'transform="translate({_number(text.x)} {_number(text.y)}) rotate({_number(text.turned)})"'
     anchor = "" if text.anchor == "start" else f' text-anchor="{text.anchor}"'
     opacity = f' opacity="{text.opacity:.3g}"' if text.opacity < 1 else ""
     parts = [
         _literal(run.text)
-        if run.family in (None, fonts.OWN)
+        if run.family in (None, fonts.BUNDLED)
         else f'<tspan font-family="{fonts.css(run.family)}" font-stretch="normal">{_literal(run.text)}</tspan>'
         for run in fonts.runs(text.text)
     ]
     size = _number(text.size * MM)
-    return f'<text {place} font-size="{size}" fill="{text.fill}"{anchor}{opacity} xml:space="preserve">{"".join(parts)}</text>'
+    return f'<text {at} font-size="{size}" fill="{text.fill}"{anchor}{opacity} xml:space="preserve">{"".join(parts)}</text>'
 
 
 def _picture(picture: Picture) -> str:
-    place = " ".join(f'{name}="{_number(getattr(picture, name))}"' for name in ("x", "y", "width", "height"))
+    box = " ".join(f'{name}="{_number(getattr(picture, name))}"' for name in ("x", "y", "width", "height"))
     data = base64.b64encode(png(picture.pixels)).decode("ascii")
-    shown = 'preserveAspectRatio="none" image-rendering="optimizeSpeed" style="image-rendering: pixelated"'
-    return f'<image {place} {shown} href="data:image/png;base64,{data}"/>'
+    rendering = 'preserveAspectRatio="none" image-rendering="optimizeSpeed" style="image-rendering: pixelated"'
+    return f'<image {box} {rendering} href="data:image/png;base64,{data}"/>'
 
 
 def png(pixels: Array) -> bytes:

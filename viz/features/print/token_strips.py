@@ -36,21 +36,21 @@ class _Strip:
 
 def strips(trace: Trace, options: Options, title: str = "", description: str = "") -> Drawing:
     """The sheet of all strips of a run: the source, and the target that was given or generated."""
-    found = [attention.strip(trace, name) for name in trace.tokens]
-    drawn, bottom, lost = _sheet(found, options.font_size, options, title)
+    strips_ = [attention.strip(trace, name) for name in trace.tokens]
+    drawn, bottom, lost = _sheet(strips_, options.font_size, options, title)
     if bottom > TALLEST:
-        drawn, bottom, lost = _sheet(found, SMALLEST_FONT, options, title)
+        drawn, bottom, lost = _sheet(strips_, SMALLEST_FONT, options, title)
     notes = [*([no_room(lost)] if lost else []), *without_font(drawn)]
     ground = DrawContext.of(options).palette.scheme.background
     return Drawing(options.width, bottom + _EDGE, ground, tuple(drawn), title, description, tuple(notes))
 
 
-def _sheet(found: Sequence[Mapping[str, Any]], size: float, options: Options, title: str) -> tuple[list[Shape], float, int]:
+def _sheet(strips_: Sequence[Mapping[str, Any]], size: float, options: Options, title: str) -> tuple[list[Shape], float, int]:
     """The shapes at a font size, where they end, and how many tokens have no room on a page."""
     pen = DrawContext.of(options)
     drawn, y = legend.title(title, pen, _EDGE)
     least, lost = size == SMALLEST_FONT, 0
-    for strip in (_laid_out(each, size, options.width - 2 * _EDGE) for each in found):
+    for strip in (_laid_out(described, size, options.width - 2 * _EDGE) for described in strips_):
         high = _height(size, strip.generated)
         drawn.append(Text(_EDGE, y + 0.9 * size * MM, strip.title, size, pen.palette.scheme.faint))
         y += axes.LINE * size * MM + 0.6
@@ -101,9 +101,9 @@ def _line(tokens: Sequence[Chip], y: float, high: float, size: float, pen: DrawC
         x += wide + _GAP
 
 
-def _box(token: Chip, place: tuple[float, float, float, float], size: float, pen: DrawContext) -> Iterator[Shape]:
+def _box(token: Chip, box: tuple[float, float, float, float], size: float, pen: DrawContext) -> Iterator[Shape]:
     """A token. Special ones are faint; one that was given by hand in a decode has another frame."""
-    (x, y, wide, high), scheme = place, pen.palette.scheme
+    (x, y, wide, high), scheme = box, pen.palette.scheme
     by_hand = token.get("byHand", False)
     yield Rect(x, y, wide, high, scheme.card, scheme.second if by_hand else scheme.line, 0.35 if by_hand else 0.2)
     line = y + 0.5 + 0.85 * axes.LINE * size * MM

@@ -13,11 +13,11 @@ from viz.session.state import Page
 from viz.widgets.cards import chart, heading
 
 
-def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
+def draw(page: Page, survey: Survey, names: list[str], selected: int) -> None:
     """Draws the divergence of each two heads that attend between the same tokens as the selected one."""
     if not page.view.big:
         st.html(heading(_("Similar heads"), _("How much the rows of two heads differ in the same texts")))
-    apart = None if found.compared is None else found.compared.mean_divergence
+    apart = None if survey.compared is None else survey.compared.mean_divergence
     group = np.zeros(0, int) if apart is None else np.flatnonzero(np.isfinite(apart[selected]))
     if apart is None or len(group) < 2:
         st.caption(_("This head is compared with no other: none attends between the same tokens."))
@@ -29,10 +29,10 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
         head=names[selected],
         other=names[nearest],
         bits=number(float(apart[selected, nearest]), ".2f"),
-        count=f"{found.compared_done}",
+        count=f"{survey.compared_done}",
     )
     st.caption(tokens.markdown(text))
-    short = [_short(found, head) for head in order]
+    short = [_short(survey, head) for head in order]
     figure = figures.alike(short, [names[head] for head in order], apart[np.ix_(order, order)], _("divergence (bits)"), page.dark)
     title = _("How much the rows of two heads differ in the same texts")
     alt = (
@@ -41,8 +41,8 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     chart(figure, (page.trace, title), fills=True, key="survey-alike-chart", alt=alt)
 
 
-def _short(found: Survey, head: int) -> str:
+def _short(survey: Survey, head: int) -> str:
     """Layer and head, counted from 1; with the pass where there are several."""
-    site, number_ = found.statistics.heads[head]
-    own = Site.parse(site)
-    return f"{own.layer + 1}.{number_ + 1}" if not own.pass_ else f"{own.pass_ + 1}.{own.layer + 1}.{number_ + 1}"
+    site, number_ = survey.statistics.heads[head]
+    parsed = Site.parse(site)
+    return f"{parsed.layer + 1}.{number_ + 1}" if not parsed.pass_ else f"{parsed.pass_ + 1}.{parsed.layer + 1}.{number_ + 1}"

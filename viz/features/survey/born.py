@@ -27,32 +27,34 @@ def film_of(page: Page, measure: str) -> SurveyFilm | None:
     return film if film is not None and len(film.steps) > 1 else None
 
 
-def draw(page: Page, found: Survey, film: SurveyFilm, selected: int, measure: str) -> None:
+def draw(page: Page, survey: Survey, film: SurveyFilm, selected: int, measure: str) -> None:
     """Draws the measure that the survey shows of its selected head in every snapshot."""
     column, title = list(MEASURES).index(measure), measure_labels.titles()[measure]
-    there = [row for row in range(len(film.heads)) if film.count[:, row, column].all()]
+    complete = [row for row in range(len(film.heads)) if film.count[:, row, column].all()]
     if not page.view.big:
         subtitle = _("“{measure}” in every snapshot, mean and standard deviation over the texts", measure=title)
         st.html(heading(_("During training"), subtitle))
-    if not there:
+    if not complete:
         st.caption(_("No head has this measure in every snapshot."))
         return
-    place = found.statistics.heads[selected]
-    shown = film.heads.index(place) if place in film.heads and film.heads.index(place) in there else there[0]
-    names = [tokens.site(Site.parse(site), head) for site, head in (film.heads[row] for row in there)]
-    mean, spread = film.mean[:, there, column], film.std[:, there, column]
-    chosen = there.index(shown)
+    shown_head = survey.statistics.heads[selected]
+    film_row = (
+        film.heads.index(shown_head) if shown_head in film.heads and film.heads.index(shown_head) in complete else complete[0]
+    )
+    names = [tokens.site(Site.parse(site), head) for site, head in (film.heads[row] for row in complete)]
+    mean, spread = film.mean[:, complete, column], film.std[:, complete, column]
+    chosen = complete.index(film_row)
     fastest = int(np.argmax(np.abs(np.diff(mean[:, chosen]))))
-    gaps: dict[str, object] = {"head": names[chosen], "before": film.steps[fastest], "after": film.steps[fastest + 1]}
+    fields: dict[str, object] = {"head": names[chosen], "before": film.steps[fastest], "after": film.steps[fastest + 1]}
     for name, values in (("mean", mean), ("std", spread)):
-        gaps |= {f"{name}{at}": number(float(values[fastest + at, chosen]), ".2f") for at in (0, 1)}
-    gaps |= {"count": int(film.count[:, shown, column].min()), "texts": film.about.texts}
+        fields |= {f"{name}{at}": number(float(values[fastest + at, chosen]), ".2f") for at in (0, 1)}
+    fields |= {"count": int(film.count[:, film_row, column].min()), "texts": film.about.texts}
     text = _(
         "{head}: largest change between steps {before:,} and {after:,}, from {mean0} ± {std0} to {mean1} ± "
         "{std1}. Texts: {count:,} ({texts}).",
-        **gaps,
+        **fields,
     )
     st.caption(tokens.markdown(text))
     figure = figures.film(film.steps, mean, spread, names, chosen, title, page.dark)
-    said = alt_text.curves([names[chosen]], [list(film.steps)], [mean[:, chosen]])
-    chart(figure, (page.trace, title), fills=True, key="survey-film-chart", alt=f"{text} {said}")
+    words = alt_text.curves([names[chosen]], [list(film.steps)], [mean[:, chosen]])
+    chart(figure, (page.trace, title), fills=True, key="survey-film-chart", alt=f"{text} {words}")

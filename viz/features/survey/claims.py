@@ -25,10 +25,10 @@ def surveyed(runs: StepRuns) -> Survey:
     data = runs.engine.ask(StoredSurvey(runs.view.model))
     if not data:
         raise BadClaim(reason=_("there is no stored survey of the model “{model}”", model=runs.view.model))
-    found = tables.from_bytes(data, "survey.parquet")
-    if found.about.fingerprint != runs.run().model.get("fingerprint"):
+    survey = tables.from_bytes(data, "survey.parquet")
+    if survey.about.fingerprint != runs.run().model.get("fingerprint"):
         raise BadClaim(reason=_("the stored survey of the model “{model}” belongs to other weights", model=runs.view.model))
-    return found
+    return survey
 
 
 def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
@@ -38,10 +38,10 @@ def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
         BadClaim: there is no such survey or head, the measure has no meaning there, or a scope asks for another run.
     """
     survey, row = _placed(runs, subject, scope)
-    found = _NUMBERS[subject.kind](survey, row, subject.name)
-    if found != found:
+    value = _NUMBERS[subject.kind](survey, row, subject.name)
+    if value != value:
         raise BadClaim(reason=_("the measure “{measure}” is not defined for this head", measure=subject.name))
-    return found
+    return value
 
 
 def roles(runs: StepRuns, subject: Subject, scope: Scope) -> str:
@@ -61,9 +61,9 @@ def _placed(runs: StepRuns, subject: Subject, scope: Scope) -> tuple[Survey, int
     survey, trace = surveyed(runs), runs.run()
     attention, number_of_head = runs.attention(trace, subject.head)
     heads = survey.statistics.heads
-    if (place := (str(attention.site), number_of_head)) not in heads:
-        raise BadClaim(reason=_("the survey has no head {head} in {site}", head=number_of_head, site=place[0]))
-    return survey, heads.index(place)
+    if (head := (str(attention.site), number_of_head)) not in heads:
+        raise BadClaim(reason=_("the survey has no head {head} in {site}", head=number_of_head, site=head[0]))
+    return survey, heads.index(head)
 
 
 def _mean(survey: Survey, row: int, measure: str) -> float:
@@ -74,13 +74,13 @@ def _mean(survey: Survey, row: int, measure: str) -> float:
 def _share(survey: Survey, row: int, measure: str) -> float:
     """Of 100 texts, those in which the measure reaches the threshold of its role."""
     cross = survey.statistics.heads[row][0].rpartition(".")[2] == "cross"
-    found = next((each for each in CRITERIA if each.measure == measure and each.cross in (None, cross)), None)
-    if found is None:
-        there = ", ".join(dict.fromkeys(each.measure for each in CRITERIA if each.cross in (None, cross)))
+    criterion = next((known for known in CRITERIA if known.measure == measure and known.cross in (None, cross)), None)
+    if criterion is None:
+        names = ", ".join(dict.fromkeys(known.measure for known in CRITERIA if known.cross in (None, cross)))
         raise BadClaim(
-            reason=_("no role uses the measure “{measure}” there; measures with roles: {there}", measure=measure, there=there)
+            reason=_("no role uses the measure “{measure}” there; measures with roles: {there}", measure=measure, there=names)
         )
-    return 100 * survey.statistics.share_above(row, measure, found.threshold)
+    return 100 * survey.statistics.share_above(row, measure, criterion.threshold)
 
 
 _NUMBERS: Mapping[str, Callable[[Survey, int, str], float]] = {"survey": _mean, "share": _share}

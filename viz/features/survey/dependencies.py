@@ -14,31 +14,33 @@ from viz.widgets.cards import card, heading
 ROWS = "survey-relations-rows"
 
 
-def draw(found: Survey, names: list[str], selected: int) -> None:
+def draw(survey: Survey, names: list[str], selected: int) -> None:
     """Draws a table of the relations with the best head of each, the selected head and the best fixed offset."""
-    if found.relations is None:
+    if survey.relations is None:
         return
-    best, sites = accuracies(found.relations, found.statistics.sites), found.statistics.sites
-    own = {(each.relation, each.direction): each.right for each in accuracies(found.relations, sites, selected)}
+    best, sites = accuracies(survey.relations, survey.statistics.sites), survey.statistics.sites
+    by_relation = {
+        (accuracy.relation, accuracy.direction): accuracy.right for accuracy in accuracies(survey.relations, sites, selected)
+    }
     titles = labels.directions()
     rows = [
         (
-            each.relation,
-            each.right,
-            each.baseline,
-            own.get((each.relation, each.direction), float("nan")),
-            each.words,
-            names[each.head],
-            each.offset,
-            titles[each.direction],
+            accuracy.relation,
+            accuracy.right,
+            accuracy.baseline,
+            by_relation.get((accuracy.relation, accuracy.direction), float("nan")),
+            accuracy.words,
+            names[accuracy.head],
+            accuracy.offset,
+            titles[accuracy.direction],
         )
-        for each in best
+        for accuracy in best
     ]
     columns = ["relation", "right", "baseline", "own", "words", "head", "offset", "direction"]  # a phone shows the first ones
 
     def choose() -> None:
         for row in st.session_state[ROWS].selection.rows:
-            site, head = found.statistics.heads[best[row].head]
+            site, head = survey.statistics.heads[best[row].head]
             update(site=site, head=head)
 
     with card("survey-relations"):

@@ -76,27 +76,27 @@ def _open(page: Page, name: str, data: bytes) -> None:
     Raises:
         BadSurvey: it holds none, or one of other heads.
     """
-    found = tables.from_bytes(data, name)
-    if dict(found.statistics.sites) != {str(site): own.heads for site, own in page.trace.attention.items()}:
-        reason = phrase("it was made with “{model}”, whose heads are not those of the model shown", model=found.about.model)
+    survey = tables.from_bytes(data, name)
+    if dict(survey.statistics.sites) != {str(site): attention.heads for site, attention in page.trace.attention.items()}:
+        reason = phrase("it was made with “{model}”, whose heads are not those of the model shown", model=survey.about.model)
         raise BadSurvey(file=name, reason=reason)
-    about = found.about
-    there = None if found.finished else texts.again(about.model, about.asked, about.content, page.info.spec)
-    steps = None if there is None else _steps(_question(page, about.edits), there)
-    making.keep(making.Making(found, steps, page.info.name))
+    about = survey.about
+    same_texts = None if survey.finished else texts.again(about.model, about.asked, about.content, page.info.spec)
+    steps = None if same_texts is None else _steps(_question(page, about.edits), same_texts)
+    making.keep(making.Making(survey, steps, page.info.name))
 
 
-def go_on_with_file(page: Page, own: making.Making[Survey]) -> None:
+def go_on_with_file(page: Page, running: making.Making[Survey]) -> None:
     """Draws the way to go on with a survey that was opened: its texts are in a file that the visitor has."""
-    found = own.newest
-    if own.steps is not None or found.finished or access.is_public():
+    survey = running.newest
+    if running.steps is not None or survey.finished or access.is_public():
         return
-    gaps = {"done": found.done, "of": found.of_texts, "texts": found.about.texts}
+    fields = {"done": survey.done, "of": survey.of_texts, "texts": survey.about.texts}
     st.info(
         tokens.markdown(
             _(
                 "Texts that this survey has read: {done:,} of {of:,} ({texts}). To go on with it, choose the file of its texts.",
-                **gaps,
+                **fields,
             )
         ),
         icon=":material/resume:",
@@ -108,20 +108,20 @@ def go_on_with_file(page: Page, own: making.Making[Survey]) -> None:
         max_upload_size=texts.MOST_BYTES // 2**20,
     )
     if sent is not None and st.button(_("Go on"), icon=":material/play_arrow:", key="survey-go-on-file"):
-        _attempt(lambda: _go_on(page, own, texts.from_bytes(sent.getvalue(), sent.name)))
+        _attempt(lambda: _go_on(page, running, texts.from_bytes(sent.getvalue(), sent.name)))
 
 
-def _go_on(page: Page, own: making.Making[Survey], sent: Texts) -> None:
+def _go_on(page: Page, running: making.Making[Survey], sent: Texts) -> None:
     """Goes on with a survey whose texts were sent.
 
     Raises:
         BadTexts: they are others.
     """
-    about = own.newest.about
+    about = running.newest.about
     if (chosen := sent.first(about.asked)).content != about.content:
         raise BadTexts(file=sent.name, reason=phrase("its texts are not those that this survey began with"))
     engine = background_engine("survey")
-    making.keep(making.start(engine.ask, _steps(_question(page, about.edits), chosen), own.newest, own.model))
+    making.keep(making.start(engine.ask, _steps(_question(page, about.edits), chosen), running.newest, running.model))
 
 
 def _question(page: Page, edits: Sequence[str]) -> MeasureTexts:
@@ -133,9 +133,9 @@ def _steps(question: MeasureTexts, chosen: Texts) -> Callable[[making.Ask, Surve
     return lambda ask, before: gone_on(ask, question, chosen, before)
 
 
-def _begin(page: Page, found: Texts, count: int) -> None:
+def _begin(page: Page, corpus: Texts, count: int) -> None:
     """Starts a survey of the model with the page's edits over the first texts."""
-    chosen = found.first(count)
+    chosen = corpus.first(count)
     question = _question(page, tuple(map(str, page.view.active_edits())))
     engine = background_engine("survey")
     making.keep(making.start(engine.ask, _steps(question, chosen), begun(question, chosen), page.info.name))

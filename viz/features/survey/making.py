@@ -41,11 +41,11 @@ class Counted(Protocol):
         """Whether nothing is left to do."""
 
 
-Found = TypeVar("Found", bound=Counted)
+Result = TypeVar("Result", bound=Counted)
 
 
 @dataclass(eq=False)
-class Making(Generic[Found]):
+class Making(Generic[Result]):
     """Something in the making. Its thread writes `newest` and `error`; the script runs of the page read them.
 
     Attributes:
@@ -59,8 +59,8 @@ class Making(Generic[Found]):
         before: texts that were read before that.
     """
 
-    newest: Found
-    steps: Callable[[Ask, Found], Iterator[Found]] | None = None
+    newest: Result
+    steps: Callable[[Ask, Result], Iterator[Result]] | None = None
     model: str = ""
     error: HeadlightError | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -79,7 +79,7 @@ class Making(Generic[Found]):
         self.seen = time.monotonic()
 
 
-def start(ask: Ask, steps: Callable[[Ask, Found], Iterator[Found]], first: Found, model: str = "") -> Making[Found]:
+def start(ask: Ask, steps: Callable[[Ask, Result], Iterator[Result]], first: Result, model: str = "") -> Making[Result]:
     """Starts to make something, or goes on with it, in a thread of its own.
 
     Args:
@@ -113,8 +113,8 @@ def start(ask: Ask, steps: Callable[[Ask, Found], Iterator[Found]], first: Found
 
 def made(model: str) -> Making[Survey] | None:
     """The survey that this visitor has made, is making or has opened on the page of a model."""
-    found: Making[Survey] | None = st.session_state.get(KEY)
-    return found if found is not None and found.model == model else None
+    running: Making[Survey] | None = st.session_state.get(KEY)
+    return running if running is not None and running.model == model else None
 
 
 def keep(making: Making[Any], key: str = KEY) -> None:
@@ -142,11 +142,11 @@ def progress(making: Making[Any], name: str = "survey") -> None:
         st.rerun()
     done, of = making.newest.steps
     seconds = time.monotonic() - making.began
-    gaps = {"done": done, "of": of}
-    text = _("Texts measured: {done:,} of {of:,}", **gaps)
+    fields = {"done": done, "of": of}
+    text = _("Texts measured: {done:,} of {of:,}", **fields)
     if done > making.before:
         left = number(round(seconds / (done - making.before) * (of - done)), ",")
-        text = _("Texts measured: {done:,} of {of:,}, time left: about {seconds} s", seconds=left, **gaps)
+        text = _("Texts measured: {done:,} of {of:,}, time left: about {seconds} s", seconds=left, **fields)
     with st.container(horizontal=True, vertical_alignment="center", key=f"{name}-progress"):
         st.progress(done / max(of, 1), text)
         st.button(_("Stop"), icon=":material/stop_circle:", key=f"{name}-stop", on_click=making.stopped.set)

@@ -53,10 +53,10 @@ class Reading:
     @property
     def parts(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """For each text the parts of speech of its queries and of its keys; empty where none is known."""
-        own = self.texts
-        there = [own.asked[place] for place in own.places]
-        pairs = zip(own.texts, ((text.source, text.tree) for text in there), strict=True)
-        return [(parts_of(each.queries, *text), parts_of(each.keys, *text)) for each, text in pairs]
+        read = self.texts
+        asked = [read.asked[index] for index in read.places]
+        pairs = zip(read.texts, ((text.source, text.tree) for text in asked), strict=True)
+        return [(parts_of(text_of_head.queries, *text), parts_of(text_of_head.keys, *text)) for text_of_head, text in pairs]
 
 
 def read(ask: Callable[[Any], Any], question: ReadHead, texts: Sequence[Text], way: Way = "components") -> Iterator[Reading]:
@@ -65,21 +65,21 @@ def read(ask: Callable[[Any], Any], question: ReadHead, texts: Sequence[Text], w
     Raises:
         HeadlightError: as `read_on`.
     """
-    found = Reading(HeadTexts(question, tuple(texts)))
+    reading = Reading(HeadTexts(question, tuple(texts)))
     for further in read_on(ask, question, texts):
-        found = Reading(further)
-        yield found
+        reading = Reading(further)
+        yield reading
     try:
-        yield replace(found, plane=plane(found.texts.texts, way))
+        yield replace(reading, plane=plane(reading.texts.texts, way))
     except HeadlightError as error:
-        yield replace(found, no_plane=error)
+        yield replace(reading, no_plane=error)
 
 
-def draw(page: Page, found: Survey, names: Sequence[str], selected: int) -> None:
+def draw(page: Page, survey: Survey, names: Sequence[str], selected: int) -> None:
     """Draws the plane and the search of the selected head, or the button that reads it."""
-    if not found.quoted:
+    if not survey.quoted:
         return
-    question = _question(page, found, selected)
+    question = _question(page, survey, selected)
     mine = _reading(question)
     with card("survey-plane"):
         st.html(heading(_("Queries and keys of this head"), names[selected]))
@@ -88,7 +88,7 @@ def draw(page: Page, found: Survey, names: Sequence[str], selected: int) -> None
         elif mine is not None:
             making.ended(mine)
         if mine is None or not mine.runs:
-            _form(question, found)
+            _form(question, survey)
         ready = _ready(mine)
         if ready is not None:
             _about(ready)
@@ -101,9 +101,9 @@ def draw(page: Page, found: Survey, names: Sequence[str], selected: int) -> None
             head_examples.draw(page, ready.texts, ready.parts)
 
 
-def picture_of(page: Page, found: Survey, selected: int) -> Reading | None:
+def picture_of(page: Page, survey: Survey, selected: int) -> Reading | None:
     """What was read of the selected head, with its plane, if this visitor had it read, and it is all there."""
-    ready = _ready(_reading(_question(page, found, selected)))
+    ready = _ready(_reading(_question(page, survey, selected)))
     return ready if ready is not None and ready.plane is not None else None
 
 
@@ -112,16 +112,16 @@ def plane_of(page: Page, ready: Reading) -> None:
     query_key.draw(page, ready.texts, ready.plane, ready.no_plane, ready.parts)
 
 
-def _question(page: Page, found: Survey, selected: int) -> ReadHead:
-    site, head = found.statistics.heads[selected]
-    edits = read_edits("; ".join(found.about.edits))
+def _question(page: Page, survey: Survey, selected: int) -> ReadHead:
+    site, head = survey.statistics.heads[selected]
+    edits = read_edits("; ".join(survey.about.edits))
     return ReadHead(page.info.name, page.view.parsed_settings(), texts=(), site=site, head=head, edits=edits)
 
 
 def _reading(question: ReadHead) -> making.Making[Reading] | None:
     """What this visitor had read, or has being read, if it is this."""
-    own: making.Making[Reading] | None = st.session_state.get(KEY)
-    return own if own is not None and own.newest.texts.question == question else None
+    running: making.Making[Reading] | None = st.session_state.get(KEY)
+    return running if running is not None and running.newest.texts.question == question else None
 
 
 def _ready(mine: making.Making[Reading] | None) -> Reading | None:
@@ -129,9 +129,9 @@ def _ready(mine: making.Making[Reading] | None) -> Reading | None:
     return mine.newest if mine is not None and mine.newest.texts.texts and not mine.runs else None
 
 
-def _form(question: ReadHead, found: Survey) -> None:
+def _form(question: ReadHead, survey: Survey) -> None:
     """Draws how many texts are read, and the button that starts it."""
-    texts = in_order(found)
+    texts = in_order(survey)
     most = min(MOST_IN_PUBLIC if access.is_public() else MOST, len(texts))
     with st.container(horizontal=True, vertical_alignment="bottom", key="survey-read-form"):
         count = st.number_input(_("Maximum number of texts"), 1, most, min(USUAL, most), key="survey-read-most")
@@ -149,22 +149,22 @@ def _form(question: ReadHead, found: Survey) -> None:
         st.caption(_("UMAP can be chosen as the plane, too, where the package umap-learn is installed."))
 
 
-def in_order(found: Survey) -> list[Text]:
+def in_order(survey: Survey) -> list[Text]:
     """The texts that a survey holds: first the sampled ones, which are a fair choice, then those with extreme numbers."""
-    sampled = [int(number) for number in found.statistics.sample if int(number) in found.quoted]
-    others = sorted(set(found.quoted) - set(sampled))
-    return [found.quoted[number] for number in (*sampled, *others)]
+    sampled = [int(number) for number in survey.statistics.sample if int(number) in survey.quoted]
+    others = sorted(set(survey.quoted) - set(sampled))
+    return [survey.quoted[number] for number in (*sampled, *others)]
 
 
 def _about(ready: Reading) -> None:
     """Says what was read, and what was left out."""
-    own = ready.texts
-    left = len(own.asked) - own.done
-    gaps = {"count": len(own.texts), "skipped": len(own.problems), "left": left}
-    text = _("Texts read: {count:,}; texts that could not be run: {skipped:,}.", **gaps)
-    if own.full and left:
+    read = ready.texts
+    left = len(read.asked) - read.done
+    fields = {"count": len(read.texts), "skipped": len(read.problems), "left": left}
+    text = _("Texts read: {count:,}; texts that could not be run: {skipped:,}.", **fields)
+    if read.full and left:
         text = _(
             "Texts read: {count:,}; texts that could not be run: {skipped:,}; not read, because there is enough to draw: {left:,}.",
-            **gaps,
+            **fields,
         )
     st.caption(tokens.markdown(text))

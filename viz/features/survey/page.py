@@ -42,28 +42,28 @@ def show(page: Page) -> None:
     if page.info.recorded:
         st.info(needs_network(), icon=":material/info:")
         return
-    own = making.made(page.info.name)
-    if own is not None and own.runs:
-        making.progress(own)
-    elif own is not None:
-        making.ended(own)
-        making.go_on(background_engine("survey").ask, own)
-        form.go_on_with_file(page, own)
-    found = own.newest if own is not None and own.newest.statistics.texts else _stored(page)
-    if found is None:
-        if own is None or not own.runs:
+    running = making.made(page.info.name)
+    if running is not None and running.runs:
+        making.progress(running)
+    elif running is not None:
+        making.ended(running)
+        making.go_on(background_engine("survey").ask, running)
+        form.go_on_with_file(page, running)
+    survey = running.newest if running is not None and running.newest.statistics.texts else _stored(page)
+    if survey is None:
+        if running is None or not running.runs:
             st.info(_("There is no survey of this model yet. Make one below."), icon=":material/query_stats:")
     else:
-        found = all_heads.with_matters(found)
-        _about(page, found)
-        if own is not None and not own.runs and not page.view.big:
-            _kept(found)
+        survey = all_heads.with_matters(survey)
+        _about(page, survey)
+        if running is not None and not running.runs and not page.view.big:
+            _kept(survey)
         if page.view.big:
-            _one_picture(page, found)
+            _one_picture(page, survey)
             return
-        _drawn(page, found)
-    if (own is None or not own.runs) and (found is None or canvas.painted(all_heads.DOTS)):
-        with st.expander(_("Make a survey"), icon=":material/query_stats:", expanded=found is None):
+        _drawn(page, survey)
+    if (running is None or not running.runs) and (survey is None or canvas.painted(all_heads.DOTS)):
+        with st.expander(_("Make a survey"), icon=":material/query_stats:", expanded=survey is None):
             form.draw(page)
 
 
@@ -76,36 +76,36 @@ def _stored(page: Page) -> Survey | None:
         return None
 
 
-def _about(page: Page, found: Survey) -> None:
+def _about(page: Page, survey: Survey) -> None:
     """Says what was measured, and what was left out."""
-    own = found.statistics
-    gaps = {"count": own.texts, "texts": found.about.texts, "tokens": own.tokens, "skipped": found.skipped}
+    statistics = survey.statistics
+    fields = {"count": statistics.texts, "texts": survey.about.texts, "tokens": statistics.tokens, "skipped": survey.skipped}
     text = _(
         "Texts: {count:,} ({texts}), tokens: {tokens:,}; texts that could not be run: {skipped:,}. Every "
         "text counts equally; rows for which a measure is not defined do not count.",
-        **gaps,
+        **fields,
     )
     if not page.view.big:
         st.caption(tokens.markdown(text))
-    if found.about.edits:
-        st.caption(tokens.markdown(_("In every run: {edits}", edits="; ".join(found.about.edits))))
-    if found.about.fingerprint != page.trace.model.get("fingerprint"):
+    if survey.about.edits:
+        st.caption(tokens.markdown(_("In every run: {edits}", edits="; ".join(survey.about.edits))))
+    if survey.about.fingerprint != page.trace.model.get("fingerprint"):
         say(_("This survey was made with different weights from those shown now. Make a new one to see what these do."))
-    if found.problems and not page.view.big:
+    if survey.problems and not page.view.big:
         with st.expander(_("Texts that could not be run"), icon=":material/error:"):
-            for number_, problem in found.problems.items():
-                said = error_message(from_json(problem))
-                st.markdown(tokens.markdown(_("Text {number:,}: {problem}", number=number_ + 1, problem=said)))
-            if (more := found.skipped - len(found.problems)) > 0:
+            for number_, problem in survey.problems.items():
+                sentence = error_message(from_json(problem))
+                st.markdown(tokens.markdown(_("Text {number:,}: {problem}", number=number_ + 1, problem=sentence)))
+            if (more := survey.skipped - len(survey.problems)) > 0:
                 st.caption(_("And {count:,} more.", count=more))
 
 
-def _kept(found: Survey) -> None:
+def _kept(survey: Survey) -> None:
     """Offers the survey of this visitor as a file, and the way back to the stored one."""
     with st.container(horizontal=True, key="survey-kept"):
         st.download_button(
             _("Download the survey"),
-            lambda: tables.to_bytes(found),
+            lambda: tables.to_bytes(survey),
             "survey.parquet",
             "application/vnd.apache.parquet",
             icon=":material/download:",
@@ -115,105 +115,105 @@ def _kept(found: Survey) -> None:
         st.button(_("Close this survey"), icon=":material/close:", key="survey-close", on_click=making.drop)
 
 
-def _one_picture(page: Page, found: Survey) -> None:
+def _one_picture(page: Page, survey: Survey) -> None:
     """Draws the picture that fills the screen in big mode, and the choice among them."""
-    names, selected = _heads(page, found)
-    measure = measure_of(page, found, selected)
-    film, read = born.film_of(page, measure), one_head.picture_of(page, found, selected)
+    names, selected = _heads(page, survey)
+    measure = measure_of(page, survey, selected)
+    film, read = born.film_of(page, measure), one_head.picture_of(page, survey, selected)
     pictures: dict[str, tuple[str, Callable[[], None]]] = {
-        "heads": (_("All heads"), lambda: all_heads.draw(page, found, names, _role_names(found), selected)),
-        "grid": (_("Layers × heads"), lambda: all_heads.grid(page, found, names, selected)),
-        "spread": (_("Over all texts"), lambda: selected_head.draw(page, found, names, selected)),
-        "head": (_("In one text"), lambda: selected_head.texts(page, found, selected)),
+        "heads": (_("All heads"), lambda: all_heads.draw(page, survey, names, _role_names(survey), selected)),
+        "grid": (_("Layers × heads"), lambda: all_heads.grid(page, survey, names, selected)),
+        "spread": (_("Over all texts"), lambda: selected_head.draw(page, survey, names, selected)),
+        "head": (_("In one text"), lambda: selected_head.texts(page, survey, selected)),
     }
     if read is not None:
         pictures["plane"] = _("Queries and keys"), lambda: one_head.plane_of(page, read)
-    if found.compared is not None:
-        pictures["alike"] = _("Similar heads"), lambda: alike.draw(page, found, names, selected)
+    if survey.compared is not None:
+        pictures["alike"] = _("Similar heads"), lambda: alike.draw(page, survey, names, selected)
     if film is not None:
-        pictures["film"] = _("During training"), lambda: born.draw(page, found, film, selected, measure)
+        pictures["film"] = _("During training"), lambda: born.draw(page, survey, film, selected, measure)
     if page.view.of(SurveyView).beside:
-        pictures["two"] = _("Two surveys"), lambda: side_by_side.draw(page, found, names, selected)
+        pictures["two"] = _("Two surveys"), lambda: side_by_side.draw(page, survey, names, selected)
     with one_screen():
-        shown = choose_picture({name: title for name, (title, _draw) in pictures.items()})
-        pictures[shown][1]()
+        chosen = choose_picture({name: title for name, (title, _draw) in pictures.items()})
+        pictures[chosen][1]()
 
 
-def _heads(page: Page, found: Survey) -> tuple[list[str], int]:
+def _heads(page: Page, survey: Survey) -> tuple[list[str], int]:
     """The names of all heads, and which one is selected."""
-    names = [tokens.site(Site.parse(site), head) for site, head in found.statistics.heads]
+    names = [tokens.site(Site.parse(site), head) for site, head in survey.statistics.heads]
     chosen = bool(get_view_state()[0].site)  # the page's own view names the site that other pages open on
-    return names, head_of(page, found, chosen)
+    return names, head_of(page, survey, chosen)
 
 
-def _drawn(page: Page, found: Survey) -> None:
-    names, selected = _heads(page, found)
-    left, one = st.columns([3, 2])
+def _drawn(page: Page, survey: Survey) -> None:
+    names, selected = _heads(page, survey)
+    left, right = st.columns([3, 2])
     with left, card("survey"):
-        all_heads.draw(page, found, names, _role_names(found), selected)
+        all_heads.draw(page, survey, names, _role_names(survey), selected)
     if not canvas.painted(all_heads.DOTS):
         return  # the dots report it and the rest follows: it keeps the browser busy for seconds, and nobody waits for the dots
-    with one, card("survey-head"):
-        selected_head.draw(page, found, names, selected)
+    with right, card("survey-head"):
+        selected_head.draw(page, survey, names, selected)
     with card("survey-grid"):
-        all_heads.grid(page, found, names, selected)
+        all_heads.grid(page, survey, names, selected)
     with card("survey-texts"):
-        selected_head.texts(page, found, selected)
-    one_head.draw(page, found, names, selected)
-    if found.compared is not None:
+        selected_head.texts(page, survey, selected)
+    one_head.draw(page, survey, names, selected)
+    if survey.compared is not None:
         with card("survey-alike"):
-            alike.draw(page, found, names, selected)
-    dependencies.draw(found, names, selected)
-    measure = measure_of(page, found, selected)
+            alike.draw(page, survey, names, selected)
+    dependencies.draw(survey, names, selected)
+    measure = measure_of(page, survey, selected)
     if (film := born.film_of(page, measure)) is not None:
         with card("survey-film"):
-            born.draw(page, found, film, selected, measure)
+            born.draw(page, survey, film, selected, measure)
     with card("survey-table"):
-        _table(page, found)
+        _table(page, survey)
     with card("survey-two"):
-        side_by_side.draw(page, found, names, selected)
+        side_by_side.draw(page, survey, names, selected)
 
 
-def _role_names(found: Survey) -> list[str]:
+def _role_names(survey: Survey) -> list[str]:
     """The roles of each head in one text; empty: it has none."""
     titles = labels.roles()
-    return [", ".join(titles[role.criterion.role] for role in roles) for roles in found.roles]
+    return [", ".join(titles[role.criterion.role] for role in roles) for roles in survey.roles]
 
 
-def _table(page: Page, found: Survey) -> None:
+def _table(page: Page, survey: Survey) -> None:
     """Draws the means of all heads as a sortable table; a click on a row selects its head."""
     st.html(heading(_("All numbers"), _("Means over the texts. An empty cell: the measure is not defined there.")))
-    columns = {name: found.of_heads(name) for name in SURVEYED}
-    columns |= {} if found.matters is None else {"matters": found.matters.mean}
+    columns = {name: survey.of_heads(name) for name in SURVEYED}
+    columns |= {} if survey.matters is None else {"matters": survey.matters.mean}
     columns = {name: values for name, values in columns.items() if np.isfinite(values).any()}
     table = pd.DataFrame(
-        {"head": [tokens.site(Site.parse(site), head) for site, head in found.statistics.heads], "roles": _role_names(found)}
+        {"head": [tokens.site(Site.parse(site), head) for site, head in survey.statistics.heads], "roles": _role_names(survey)}
         | columns
     )
-    spreads = all_heads.spreads(page, found)
+    spreads = all_heads.spreads(page, survey)
     rows = [row for row in all_heads.marked() if row < len(table)] or list(range(len(table)))
     if len(rows) < len(table):
         st.caption(_("Only the heads that are marked in the picture: {count:,}.", count=len(rows)))
     table = table.iloc[rows]
-    shown = table.copy(deep=False)
+    drawn = table.copy(deep=False)
     if spreads:
-        shown.insert(2, "spread", [spreads[row][0] for row in rows])
+        drawn.insert(2, "spread", [spreads[row][0] for row in rows])
     over_texts = _("“{measure}” over the texts", measure=measure_labels.of_heads()[page.view.of(SurveyView).up])
     numeric_tables.draw(
-        shown,
+        drawn,
         columns={"spread": st.column_config.BarChartColumn(over_texts)},
         titles={"head": _("head"), "roles": _("roles"), "matters": _("loss without it (nats)")} | measure_labels.of_heads(),
         decimals=3,
         hide_index=True,
         key="survey-heads",
         selection_mode="single-row",
-        on_select=partial(_row, found, rows),
+        on_select=partial(_row, survey, rows),
     )
     st.download_button(
         _("Download as CSV"), lambda: csv(table), "survey.csv", "text/csv", icon=":material/download:", on_click="ignore"
     )
 
 
-def _row(found: Survey, rows: Sequence[int]) -> None:
+def _row(survey: Survey, rows: Sequence[int]) -> None:
     for row in st.session_state["survey-heads"].selection.rows:
-        all_heads.select(found, rows[row])
+        all_heads.select(survey, rows[row])

@@ -34,10 +34,10 @@ def stored(page: Page) -> Survey:
         BadTexts: it cannot be read.
     """
     data = page.engine.ask(StoredSurvey(page.info.name))
-    found = files.from_bytes(data, "survey.parquet") if data else None
-    if found is None or found.about.fingerprint != page.trace.model.get("fingerprint"):
+    survey = files.from_bytes(data, "survey.parquet") if data else None
+    if survey is None or survey.about.fingerprint != page.trace.model.get("fingerprint"):
         raise NotDrawable(_("There is no stored survey of these weights of “{title}”.", title=page.info.title))
-    return found
+    return survey
 
 
 def over_texts(engine: Engine, model: str, heads: Mapping[tuple[str, int], str]) -> str:
@@ -67,35 +67,35 @@ def panels(page: Page, _link: ViewState) -> list[Panel]:
     return list(of_survey(page, stored(page)))
 
 
-def of_survey(page: Page, found: Survey) -> Iterator[Panel]:
+def of_survey(page: Page, survey: Survey) -> Iterator[Panel]:
     """All heads as dots, the measures of the selected head, and every role with its criterion."""
-    names, axes, chosen = _names(found), _axes(page), head_of(page, found, chosen=True)
-    gaps = {"count": found.statistics.texts, "texts": found.about.texts}
-    texts = _("Texts: {count:,} ({texts}). Every text counts equally.", **gaps)
-    drawn, kinds = _dots(page, found)
-    said = labels.scatter(names, *_values(page, found), axes)
-    scene = dots.scene(page.trace, drawn, found.statistics.heads, kinds, axes, chosen, [], said)
-    on_paper = Plot(lambda dark: figures.scatter(drawn, kinds, axes, chosen, dark), said, "survey")
+    names, axes, chosen = _names(survey), _axes(page), head_of(page, survey, chosen=True)
+    fields = {"count": survey.statistics.texts, "texts": survey.about.texts}
+    texts = _("Texts: {count:,} ({texts}). Every text counts equally.", **fields)
+    drawn, kinds = _dots(page, survey)
+    words = labels.scatter(names, *_values(page, survey), axes)
+    scene = dots.scene(page.trace, drawn, survey.statistics.heads, kinds, axes, chosen, [], words)
+    on_paper = Plot(lambda dark: figures.scatter(drawn, kinds, axes, chosen, dark), words, "survey")
     yield Panel("dots", _title(axes), Scene("Dots", scene), texts, width="half", paper=lambda: (on_paper,))
-    yield Panel("head", names[chosen], _measures_of(found, chosen), width="half")
-    if any(found.roles):
-        yield Panel("roles", _("Roles, by criteria"), _roles(found, names), _criterion())
+    yield Panel("head", names[chosen], _measures_of(survey, chosen), width="half")
+    if any(survey.roles):
+        yield Panel("roles", _("Roles, by criteria"), _roles(survey, names), _criterion())
 
 
-def _dots(page: Page, found: Survey) -> tuple[list[Dot], list[str]]:
+def _dots(page: Page, survey: Survey) -> tuple[list[Dot], list[str]]:
     """The dots, and the names of the kinds of sites."""
-    groups = [tokens.kind(site.stack, site.kind) for site in (Site.parse(site) for site, _head in found.statistics.heads)]
-    roles = [", ".join(roles) for roles in _role_names(found)]
-    return figures.dots(_names(found), groups, *_values(page, found), roles), list(dict.fromkeys(groups))
+    groups = [tokens.kind(site.stack, site.kind) for site in (Site.parse(site) for site, _head in survey.statistics.heads)]
+    roles = [", ".join(roles) for roles in _role_names(survey)]
+    return figures.dots(_names(survey), groups, *_values(page, survey), roles), list(dict.fromkeys(groups))
 
 
-def _names(found: Survey) -> list[str]:
-    return [tokens.site(Site.parse(site), head) for site, head in found.statistics.heads]
+def _names(survey: Survey) -> list[str]:
+    return [tokens.site(Site.parse(site), head) for site, head in survey.statistics.heads]
 
 
-def _role_names(found: Survey) -> list[list[str]]:
+def _role_names(survey: Survey) -> list[list[str]]:
     titles = labels.roles()
-    return [[titles[role.criterion.role] for role in roles] for roles in found.roles]
+    return [[titles[role.criterion.role] for role in roles] for roles in survey.roles]
 
 
 def _axes(page: Page) -> tuple[str, str]:
@@ -107,9 +107,9 @@ def _title(axes: tuple[str, str]) -> str:
     return _("All heads: {up}, {across}", up=axes[1], across=axes[0])
 
 
-def _values(page: Page, found: Survey) -> tuple[Array, Array]:
+def _values(page: Page, survey: Survey) -> tuple[Array, Array]:
     """The numbers of all heads on both axes; NaN where there is none."""
-    return found.of_heads(page.view.of(SurveyView).across), found.of_heads(page.view.of(SurveyView).up)
+    return survey.of_heads(page.view.of(SurveyView).across), survey.of_heads(page.view.of(SurveyView).up)
 
 
 def _criterion() -> str:
@@ -120,16 +120,21 @@ def _criterion() -> str:
     )
 
 
-def _measures_of(found: Survey, head: int) -> Table:
+def _measures_of(survey: Survey, head: int) -> Table:
     """The numbers of one head: a row for each measure that has a meaning for it."""
-    own, titles = found.statistics, measure_labels.titles()
-    known = [(name, column) for column, name in enumerate(MEASURES) if own.count[head, column]]
-    columns = {_("mean"): own.mean, "±": own.error, _("smallest"): own.lowest, _("largest"): own.highest}
+    statistics, titles = survey.statistics, measure_labels.titles()
+    known = [(name, column) for column, name in enumerate(MEASURES) if statistics.count[head, column]]
+    columns = {
+        _("mean"): statistics.mean,
+        "±": statistics.error,
+        _("smallest"): statistics.lowest,
+        _("largest"): statistics.highest,
+    }
     numbers = {title: [float(values[head, column]) for _name, column in known] for title, values in columns.items()}
     return Table(pd.DataFrame(numbers, index=pd.Index([titles[name] for name, _column in known], name=_("measure"))))
 
 
-def _roles(found: Survey, names: list[str]) -> Table:
+def _roles(survey: Survey, names: list[str]) -> Table:
     titles, measures = labels.roles(), measure_labels.titles()
     rows = [
         [
@@ -141,9 +146,9 @@ def _roles(found: Survey, names: list[str]) -> Table:
             role.shuffled,
             number(100 * role.share, ".0f"),
         ]
-        for roles in found.roles
+        for roles in survey.roles
         for role in roles
     ]
-    heads = [name for name, roles in zip(names, found.roles, strict=True) for _role in roles]
+    heads = [name for name, roles in zip(names, survey.roles, strict=True) for _role in roles]
     columns = [_("role"), _("measure"), _("mean"), _("at least"), _("untrained"), _("in random order"), _("of 100 texts")]
     return Table(pd.DataFrame(rows, index=pd.Index(heads, name=_("head")), columns=columns), decimals=2)

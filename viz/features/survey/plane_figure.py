@@ -53,23 +53,23 @@ def plane(
         values: [point], a number that decides the color; and what it is. At most one of both; without: queries and keys differ.
     """
     colours = scheme(dark)
-    shown = dict.fromkeys(range(-1, 0 if groups is None else len(groups[1])), "")
-    shown |= {} if groups is None else dict(enumerate(groups[1]))
+    labels_of_groups = dict.fromkeys(range(-1, 0 if groups is None else len(groups[1])), "")
+    labels_of_groups |= {} if groups is None else dict(enumerate(groups[1]))
     tokens = {label: literal(label) for label in set(labels)}
-    told = np.concatenate([np.arange(len(points))[:, None], places], axis=1)
+    customdata = np.concatenate([np.arange(len(points))[:, None], places], axis=1)
     traces: list[dict[str, Any]] = []
-    for group, name in shown.items():
+    for group, name in labels_of_groups.items():
         for is_key in (False, True):
-            own = np.flatnonzero((keys == is_key) & (groups is None or groups[0] == group))
-            if not len(own):
+            members = np.flatnonzero((keys == is_key) & (groups is None or groups[0] == group))
+            if not len(members):
                 continue
             paint = PAINTS[group % GROUPS] if group >= 0 else colours.faint if groups else (colours.second, colours.accent)[is_key]
             marker = {"size": 5, "symbol": SYMBOLS[is_key], "opacity": 0.7}
-            marker |= {"color": paint} if values is None else _scaled(values[0], own, colours, with_bar=not is_key)
-            dots = {"type": "scattergl", "mode": "markers", "x": points[own, 0], "y": points[own, 1], "marker": marker}
-            dots |= {"name": literal(name or named[is_key]), "text": [tokens[labels[place]] for place in own.tolist()]}
-            dots |= {"customdata": told[own].tolist()}  # as an array, a selection would not report it
-            first = bool(name) and not any(each["name"] == dots["name"] for each in traces)
+            marker |= {"color": paint} if values is None else _scaled(values[0], members, colours, with_bar=not is_key)
+            dots = {"type": "scattergl", "mode": "markers", "x": points[members, 0], "y": points[members, 1], "marker": marker}
+            dots |= {"name": literal(name or named[is_key]), "text": [tokens[labels[index]] for index in members.tolist()]}
+            dots |= {"customdata": customdata[members].tolist()}  # as an array, a selection would not report it
+            first = bool(name) and not any(trace["name"] == dots["name"] for trace in traces)
             dots |= {"showlegend": groups is None or first, "hovertemplate": f"{said[is_key]}<extra></extra>"}
             traces.append(dots)
     free = {"showgrid": True, "zeroline": False, "fixedrange": False}
@@ -82,8 +82,8 @@ def plane(
     return picture(dark, 480, traces, layout, above=64, bar=values[1] if values else "", buttons=len(MODES[0]))
 
 
-def _scaled(values: Array, own: Array, colours: Scheme, with_bar: bool) -> dict[str, Any]:
+def _scaled(values: Array, members: Array, colours: Scheme, with_bar: bool) -> dict[str, Any]:
     """The numbers of some dots as colors, on the scale of all of them."""
     bar = {"colorbar": colour_bar(colours, buttons=len(MODES[0]))} if with_bar else {}
     ends = {"cmin": 0, "cmax": max(float(values.max()), 1.0)}
-    return {"color": values[own], "colorscale": scale(colours.weights[2:])} | ends | bar
+    return {"color": values[members], "colorscale": scale(colours.weights[2:])} | ends | bar

@@ -27,9 +27,9 @@ from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, heading, say
 
 
-def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
+def draw(page: Page, survey: Survey, names: list[str], selected: int) -> None:
     """Draws the roles of the selected head, and how one of its numbers is spread over the texts; in big mode only this."""
-    own, titles, big = found.statistics, measure_labels.titles(), page.view.big
+    statistics, titles, big = survey.statistics, measure_labels.titles(), page.view.big
     if not big:
         st.html(heading(names[selected], _("What it does over all texts")))
     st.session_state["survey-head-choice"] = selected
@@ -38,51 +38,59 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
         range(len(names)),
         format_func=names.__getitem__,
         key="survey-head-choice",
-        on_change=partial(_choose, found),
+        on_change=partial(_choose, survey),
         label_visibility="collapsed" if big else "visible",
     )
     if not big:
-        _roles(found, names, selected)
-    if (name := measure_of(page, found, selected)) != page.view.of(SurveyView).up and page.view.of(SurveyView).up in MEASURES:
+        _roles(survey, names, selected)
+    if (name := measure_of(page, survey, selected)) != page.view.of(SurveyView).up and page.view.of(SurveyView).up in MEASURES:
         st.caption(tokens.markdown(_("“{measure}” is not defined for this head.", measure=titles[page.view.of(SurveyView).up])))
     if not name:
         return
     column = list(MEASURES).index(name)
     digits = decimals(3)
-    mean, error = labels.with_error(own.mean[selected, column], own.error[selected, column], 2 if big else 3)
-    gaps = {"mean": mean, "error": error}
-    gaps |= {"low": number(own.lowest[selected, column], digits), "high": number(own.highest[selected, column], digits)}
-    text = _("“{measure}”: mean {mean} ± {error}, from {low} to {high}", measure=titles[name], **gaps)
+    mean, error = labels.with_error(statistics.mean[selected, column], statistics.error[selected, column], 2 if big else 3)
+    fields = {"mean": mean, "error": error}
+    fields |= {
+        "low": number(statistics.lowest[selected, column], digits),
+        "high": number(statistics.highest[selected, column], digits),
+    }
+    text = _("“{measure}”: mean {mean} ± {error}, from {low} to {high}", measure=titles[name], **fields)
     st.caption(tokens.markdown(text))
     measure = MEASURES[name]
     figure = figures.histogram(
-        own.bins[selected, column], measure.highest, titles[measure.name], _("texts"), own.mean[selected, column], page.dark
+        statistics.bins[selected, column],
+        measure.highest,
+        titles[measure.name],
+        _("texts"),
+        statistics.mean[selected, column],
+        page.dark,
     )
     chart(figure, (page.trace, text), fills=True, key="survey-histogram", alt=text)
 
 
-def _roles(found: Survey, names: list[str], selected: int) -> None:
+def _roles(survey: Survey, names: list[str], selected: int) -> None:
     """Draws the roles of a head, or why it has none, and its copying score."""
-    for role in found.roles[selected]:
-        st.markdown(tokens.markdown(_criterion(role.criterion.role, found, selected)))
-    if not found.roles[selected]:
-        st.markdown(tokens.markdown(_no_role(found)))
-    if found.copying is not None and np.isfinite(score := found.copying[selected]):
+    for role in survey.roles[selected]:
+        st.markdown(tokens.markdown(_criterion(role.criterion.role, survey, selected)))
+    if not survey.roles[selected]:
+        st.markdown(tokens.markdown(_no_role(survey)))
+    if survey.copying is not None and np.isfinite(score := survey.copying[selected]):
         gaps_ = {"head": names[selected], "copying": number(score, "+.2f")}
         st.caption(tokens.markdown(_("{head}: copying score {copying} (1: what it reads becomes more likely)", **gaps_)))
 
 
-def _choose(found: Survey) -> None:
+def _choose(survey: Survey) -> None:
     """Selects the head that was chosen by its name."""
-    site, head = found.statistics.heads[st.session_state["survey-head-choice"]]
+    site, head = survey.statistics.heads[st.session_state["survey-head-choice"]]
     update(site=site, head=head)
 
 
-def _criterion(name: str, found: Survey, head: int) -> str:
+def _criterion(name: str, survey: Survey, head: int) -> str:
     """One sentence: the role, by which criterion, how often it holds, and what the head does in the rest."""
-    role = next(role for role in found.roles[head] if role.criterion.role == name)
+    role = next(role for role in survey.roles[head] if role.criterion.role == name)
     titles = measure_labels.titles()
-    gaps: dict[str, object] = {
+    fields: dict[str, object] = {
         "role": labels.roles()[name],
         "measure": titles[role.criterion.measure],
         "mean": number(role.mean, ".2f"),
@@ -96,7 +104,7 @@ def _criterion(name: str, found: Survey, head: int) -> str:
             "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and at least twice each "
             "baseline: untrained network {untrained}, weights in random order {shuffled}). It holds in {share} "
             "of 100 texts.",
-            **gaps,
+            **fields,
         )
         if not role.rest
         else _(
@@ -105,7 +113,7 @@ def _criterion(name: str, found: Survey, head: int) -> str:
             "of 100 texts; in the others, its largest measure is “{rest}” ({rest_mean}).",
             rest=titles[role.rest],
             rest_mean=number(role.rest_mean, ".2f"),
-            **gaps,
+            **fields,
         )
     ]
     if role.criterion.repeated:
@@ -114,29 +122,29 @@ def _criterion(name: str, found: Survey, head: int) -> str:
     return join_sentences(sentences)
 
 
-def _no_role(found: Survey) -> str:
+def _no_role(survey: Survey) -> str:
     """Why the selected head has no role."""
-    if "untrained" in found.without:
+    if "untrained" in survey.without:
         return _("No head has a role here: an untrained copy of this network cannot be made, so one baseline is missing.")
-    if not found.finished and not any(found.roles):
+    if not survey.finished and not any(survey.roles):
         return _("Roles appear when the baselines have been measured, which comes last.")
     return _("This head meets none of the {count} criteria, so it has no role.", count=len(CRITERIA))
 
 
-def texts(page: Page, found: Survey, selected: int) -> None:
+def texts(page: Page, survey: Survey, selected: int) -> None:
     """Lists the texts that the survey keeps, in which the head's number is largest, smallest and between, and draws the head's map
     in the chosen one, run now; in big mode the map fills the screen, below the choice of a text.
     """
-    measure = measure_of(page, found, selected)
+    measure = measure_of(page, survey, selected)
     if not measure:
         return
-    title, rows = measure_labels.titles()[measure], _listed(found, selected, measure)
+    title, rows = measure_labels.titles()[measure], _listed(survey, selected, measure)
     if page.view.big:
         choices = [_("{title} ({name})", title=line(text), name=f"{group}, {number(value, '.2f')}") for group, value, text in rows]
-        place = st.selectbox(
+        row = st.selectbox(
             _("Texts"), range(len(rows)), format_func=choices.__getitem__, key="survey-text", label_visibility="collapsed"
         )
-        _map_of(page, found, selected, rows[place][2])
+        _map_of(page, survey, selected, rows[row][2])
         return
     subtitle = _("Texts in which “{measure}” is largest and smallest, and some from each tenth in between", measure=title)
     st.html(heading(_("Texts"), subtitle))
@@ -158,7 +166,7 @@ def texts(page: Page, found: Survey, selected: int) -> None:
         )
     chosen = [row for row in event["selection"]["rows"] if row < len(rows)]
     with drawn:
-        _map_of(page, found, selected, rows[chosen[0] if chosen else 0][2])
+        _map_of(page, survey, selected, rows[chosen[0] if chosen else 0][2])
 
 
 def line(text: Text) -> str:
@@ -167,27 +175,27 @@ def line(text: Text) -> str:
     return " ".join(" → ".join(sides).split())
 
 
-def _listed(found: Survey, head: int, measure: str) -> list[tuple[str, float, Text]]:
+def _listed(survey: Survey, head: int, measure: str) -> list[tuple[str, float, Text]]:
     """Group, value and text of the listed texts, largest numbers first."""
-    own, column = found.statistics, list(MEASURES).index(measure)
+    statistics, column = survey.statistics, list(MEASURES).index(measure)
 
     def ends(name: str, group: str) -> list[tuple[str, float, Text]]:
-        numbers, values = getattr(own, name)[head, column], getattr(own, f"{name}_values")[head, column]
-        return [(group, float(v), found.quoted[int(n)]) for n, v in zip(numbers, values, strict=True) if n >= 0]
+        numbers, values = getattr(statistics, name)[head, column], getattr(statistics, f"{name}_values")[head, column]
+        return [(group, float(v), survey.quoted[int(n)]) for n, v in zip(numbers, values, strict=True) if n >= 0]
 
-    places = {int(text): place for place, text in enumerate(own.sample)}
+    places = {int(text): index for index, text in enumerate(statistics.sample)}
     between = [
-        (_("tenth {number}", number=tenth + 1), float(own.sampled[places[text], head, column]), found.quoted[text])
-        for tenth, texts_ in reversed(list(enumerate(own.deciles(head, measure))))
+        (_("tenth {number}", number=tenth + 1), float(statistics.sampled[places[text], head, column]), survey.quoted[text])
+        for tenth, texts_ in reversed(list(enumerate(statistics.deciles(head, measure))))
         for text in reversed(texts_)
     ]
     return [*ends("strongest", _("largest")), *between, *reversed(ends("weakest", _("smallest")))]
 
 
-def _map_of(page: Page, found: Survey, head: int, text: Text) -> None:
+def _map_of(page: Page, survey: Survey, head: int, text: Text) -> None:
     """Runs one text and draws the head's map, outside big mode with a button that opens it in Explore."""
-    site, number_ = found.statistics.heads[head]
-    question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=read_edits("; ".join(found.about.edits)))
+    site, number_ = survey.statistics.heads[head]
+    question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=read_edits("; ".join(survey.about.edits)))
     try:
         trace = page.engine.ask(Run(text.request(question, question.edits, page.info.spec.get("encoder") is not None)))
     except HeadlightError as error:

@@ -28,7 +28,7 @@ from viz.widgets.cards import heading, say
 from viz.widgets.clickable_figures import clickable
 
 
-def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
+def draw(page: Page, survey: Survey, names: list[str], selected: int) -> None:
     """Draws the choice of another survey, both means of every head, and the differences with their standard errors; in big mode
     only the means.
     """
@@ -41,12 +41,12 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
         if other is None:
             say(_("There is no stored survey of “{model}”. python -m model survey makes one.", model=beside))
             return
-        apart = differences(other, found)
+        apart = differences(other, survey)
     except (BadTexts, CannotSurvey) as error:
         say(error_message(error))
         return
-    _about(other, found, apart)
-    _scatter(page, found, apart, names, selected)
+    _about(other, survey, apart)
+    _scatter(page, survey, apart, names, selected)
     if not page.view.big:
         _table(apart)
 
@@ -55,8 +55,8 @@ def _choose(page: Page) -> UploadedFile | None:
     """Draws the choice of the other survey: the stored one of a model, or a file, which is returned."""
     subtitle = _("With another model or snapshot, with the model without edits, or over other texts")
     st.html(heading(_("Two surveys side by side"), subtitle))
-    there = [info.name for info in page.engine.ask(Models()).models if not info.problem]
-    choices = ["", *dict.fromkeys([*there, *filter(None, [page.view.of(SurveyView).beside])])]
+    usable = [info.name for info in page.engine.ask(Models()).models if not info.problem]
+    choices = ["", *dict.fromkeys([*usable, *filter(None, [page.view.of(SurveyView).beside])])]
     st.selectbox(_("Compare with the stored survey of"), choices, format_func=lambda name: name or _("none"), **bind("beside"))
     if access.is_public():
         return None
@@ -65,17 +65,17 @@ def _choose(page: Page) -> UploadedFile | None:
     )
 
 
-def _about(other: Survey, found: Survey, apart: list[Difference]) -> None:
+def _about(other: Survey, survey: Survey, apart: list[Difference]) -> None:
     """Says which surveys these are, and what the errors are of."""
-    gaps = {"model": other.about.model, "texts": other.about.texts, "count": other.statistics.texts}
-    gaps |= {"own": found.about.model, "own_texts": found.about.texts, "own_count": found.statistics.texts}
-    text = _("First: {model} over {texts} ({count:,}). Second: {own} over {own_texts} ({own_count:,}).", **gaps)
+    fields = {"model": other.about.model, "texts": other.about.texts, "count": other.statistics.texts}
+    fields |= {"own": survey.about.model, "own_texts": survey.about.texts, "own_count": survey.statistics.texts}
+    text = _("First: {model} over {texts} ({count:,}). Second: {own} over {own_texts} ({own_count:,}).", **fields)
     st.caption(tokens.markdown(text))
     if other.about.edits:
         st.caption(tokens.markdown(_("First, in every run: {edits}", edits="; ".join(other.about.edits))))
-    if found.about.edits:
-        st.caption(tokens.markdown(_("Second, in every run: {edits}", edits="; ".join(found.about.edits))))
-    if any(each.paired for each in apart):
+    if survey.about.edits:
+        st.caption(tokens.markdown(_("Second, in every run: {edits}", edits="; ".join(survey.about.edits))))
+    if any(difference.paired for difference in apart):
         st.caption(
             _("Both read the same texts, so the standard errors are those of the differences text by text, in the sampled texts.")
         )
@@ -83,26 +83,28 @@ def _about(other: Survey, found: Survey, apart: list[Difference]) -> None:
         st.caption(_("They read different texts, so the standard errors are those of two independent means."))
 
 
-def _scatter(page: Page, found: Survey, apart: list[Difference], names: list[str], selected: int) -> None:
+def _scatter(page: Page, survey: Survey, apart: list[Difference], names: list[str], selected: int) -> None:
     """Draws one measure of every head in both surveys; on the line nothing changed. A click selects a head."""
     title = measure_labels.of_heads()[page.view.of(SurveyView).up]
-    own = {(each.site, each.head): each for each in apart if each.measure == page.view.of(SurveyView).up}
-    if not own:
+    by_head = {
+        (difference.site, difference.head): difference for difference in apart if difference.measure == page.view.of(SurveyView).up
+    }
+    if not by_head:
         st.caption(_("No head has this measure in both surveys: choose another one above."))
         return
-    heads = [head for head, place in enumerate(found.statistics.heads) if place in own]
-    chosen = [own[found.statistics.heads[head]] for head in heads]
+    heads = [head for head, name in enumerate(survey.statistics.heads) if name in by_head]
+    chosen = [by_head[survey.statistics.heads[head]] for head in heads]
     axes = _("{measure}, first", measure=title), _("{measure}, second", measure=title)
-    before, now = np.array([each.first for each in chosen]), np.array([each.second for each in chosen])
-    errors = np.array([each.error for each in chosen])
+    before, now = np.array([difference.first for difference in chosen]), np.array([difference.second for difference in chosen])
+    errors = np.array([difference.error for difference in chosen])
     called = [names[head] for head in heads]
     figure = figures.two(called, heads, before, now, errors, axes, selected, page.dark)
     alt = labels.scatter(called, before, now, axes)
-    clickable(figure, "survey-two", lambda data: _select(found, int(data[1])), alt, (page.trace, title), fills=True)
+    clickable(figure, "survey-two", lambda data: _select(survey, int(data[1])), alt, (page.trace, title), fills=True)
 
 
-def _select(found: Survey, head: int) -> None:
-    site, number = found.statistics.heads[head]
+def _select(survey: Survey, head: int) -> None:
+    site, number = survey.statistics.heads[head]
     update(site=site, head=number)
 
 
@@ -111,15 +113,15 @@ def _table(apart: list[Difference]) -> None:
     titles = measure_labels.titles()
     rows = [
         (
-            tokens.site(Site.parse(each.site), each.head),
-            titles[each.measure],
-            each.first,
-            each.second,
-            each.difference,
-            each.error,
-            each.errors if np.isfinite(each.errors) else np.nan,
+            tokens.site(Site.parse(difference.site), difference.head),
+            titles[difference.measure],
+            difference.first,
+            difference.second,
+            difference.difference,
+            difference.error,
+            difference.errors if np.isfinite(difference.errors) else np.nan,
         )
-        for each in apart
+        for difference in apart
     ]
     table = pd.DataFrame(rows, columns=["head", "measure", "first", "second", "difference", "error", "errors"])
     numeric_tables.draw(
@@ -153,6 +155,6 @@ def _table(apart: list[Difference]) -> None:
 
 def _row(apart: list[Difference]) -> None:
     for row in st.session_state["survey-differences-rows"].selection.rows:
-        each = apart[row]
-        assert each.measure in MEASURES
-        update(site=each.site, head=each.head, up=each.measure)
+        difference = apart[row]
+        assert difference.measure in MEASURES
+        update(site=difference.site, head=difference.head, up=difference.measure)

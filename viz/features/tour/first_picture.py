@@ -45,19 +45,19 @@ def _other(page: Page) -> ModelInfo | None:
 
 def _hint(page: Page) -> str:
     """What to type, and what the special tokens at the ends of the text are."""
-    info, said = page.info, list[str]()
+    info, sentences = page.info, list[str]()
     if info.reads == "words" and info.continues:
-        said.append(_("Type the beginning of a text into the box above; the network continues it."))
+        sentences.append(_("Type the beginning of a text into the box above; the network continues it."))
     elif info.reads == "words" and reads_a_language(info):
-        said.append(_("Type a sentence in {language} into the box above.", language=info.languages["source"]))
+        sentences.append(_("Type a sentence in {language} into the box above.", language=info.languages["source"]))
     first, last = first_scene.boundaries(page.trace.tokens[page.attention.key_tokens])
     if first and last:
-        said.append(_("{first} and {last} are special tokens that mark the beginning and the end.", first=first, last=last))
+        sentences.append(_("{first} and {last} are special tokens that mark the beginning and the end.", first=first, last=last))
     elif first:
-        said.append(_("{token} is a special token that marks the beginning.", token=first))
+        sentences.append(_("{token} is a special token that marks the beginning.", token=first))
     elif last:
-        said.append(_("{token} is a special token that marks the end.", token=last))
-    return join_sentences(said)
+        sentences.append(_("{token} is a special token that marks the end.", token=last))
+    return join_sentences(sentences)
 
 
 def _title(page: Page) -> str:

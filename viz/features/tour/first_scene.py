@@ -30,7 +30,7 @@ def clearest_head(trace: Trace, attention: Attention) -> int:
 
 def _words(strip: Tokens, places: Sequence[int]) -> list[int]:
     """Which of these places of a strip hold words; all where none does."""
-    words = [at for at, place in enumerate(places) if not strip.special[place] and any(map(str.isalnum, strip.texts[place]))]
+    words = [at for at, index in enumerate(places) if not strip.special[index] and any(map(str.isalnum, strip.texts[index]))]
     return words or list(range(len(places)))
 
 
@@ -45,7 +45,7 @@ def inviting_row(trace: Trace, attention: Attention, head: int) -> int:
 def rows(trace: Trace, attention: Attention) -> list[str]:
     """The words of the rows: in a decoder that which a row generates, not that which it reads."""
     names = labels.strip(trace.tokens[attention.query_tokens])
-    return [names[place] for place in _places(trace, attention)]
+    return [names[index] for index in _places(trace, attention)]
 
 
 def _places(trace: Trace, attention: Attention) -> list[int]:
@@ -78,7 +78,7 @@ def scene(trace: Trace, attention: Attention, head: int, emphasized: bool = Fals
         "hint": _("Hover over “{word}”: what did it attend to?", word=word),
         "hintTouch": _("Tap “{word}”: what did it attend to?", word=word),
     }
-    own = {
+    fields = {
         "texts": texts,
         "queries": names,
         "queryAxis": language_of(trace, attention.query_tokens),
@@ -92,5 +92,5 @@ def scene(trace: Trace, attention: Attention, head: int, emphasized: bool = Fals
         "largest": 1.0,
         "description": alt_text.head(trace, attention, head),
     }
-    header = base(trace, False) | parts.axes(trace, attention) | own
+    header = base(trace, False) | parts.axes(trace, attention) | fields
     return parts.scene(header, {"exact": parts.exact(trace, attention.site, head)})

@@ -8,11 +8,11 @@ from viz.views.explore import reading
 
 def instead(page: Page) -> bool:
     """Draws it; False: there is nothing to draw, or this run has no such picture."""
-    shown = instead_of_explore()
-    if shown == "tour" and reading.fits(page):
+    page_instead = instead_of_explore()
+    if page_instead == "tour" and reading.fits(page):
         tour.show(page)
         return True
-    if shown == "first" and (reading.fits(page) or overlay.fits(page.trace, page.attention.site)):
+    if page_instead == "first" and (reading.fits(page) or overlay.fits(page.trace, page.attention.site)):
         first_picture.show(page)
         return True
     return False

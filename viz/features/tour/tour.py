@@ -80,9 +80,9 @@ def show(page: Page) -> None:
         st.rerun()
     title, sentence = _texts(page)[at]
     with st.container(key="first-picture", gap="small"):
-        gaps = {"step": at + 1, "steps": STEPS}
-        keys = _("Step {step} of {steps}. → or Space: next; ←: back; Escape: leave the tour.", **gaps)
-        st.html(by_pointer(keys, _("step {step} of {steps}", **gaps)))
+        fields = {"step": at + 1, "steps": STEPS}
+        keys = _("Step {step} of {steps}. → or Space: next; ←: back; Escape: leave the tour.", **fields)
+        st.html(by_pointer(keys, _("step {step} of {steps}", **fields)))
         st.html(f"<h1>{title}</h1><p>{sentence}</p>")
         with st.container(horizontal=True, key="tour-buttons"):
             st.button(_("Back"), key="tour-back", disabled=at == 0, on_click=_go, args=(at - 1,))
@@ -95,7 +95,7 @@ def show(page: Page) -> None:
 
 def all_heads(page: Page) -> str:
     """The words of the button that shows all heads."""
-    heads = sum(one.heads for one in page.trace.attention.values())
+    heads = sum(attention.heads for attention in page.trace.attention.values())
     return _n("Show all of it: {count} head", "Show all {count} heads", heads, count=heads)
 
 
@@ -115,7 +115,7 @@ def _go(step: int) -> None:
 
 def _texts(page: Page) -> list[tuple[str, str]]:
     """Title and sentence of each step."""
-    heads = sum(one.heads for one in page.trace.attention.values())
+    heads = sum(attention.heads for attention in page.trace.attention.values())
     reads, attends, change = (
         (_("A text becomes tokens"), _("A network reads a text as tokens: words, parts of words, or characters.")),
         _(

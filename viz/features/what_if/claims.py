@@ -12,8 +12,8 @@ from viz.claims.subjects import Scope, Subject
 
 def _breaks_at(runs: StepRuns, _subject: Subject, scope: Scope) -> float:
     """Number of heads that can be silenced before a written token is no longer the likeliest; all of them: infinity."""
-    found = runs.engine.ask(Prune(replace(runs.request(scope), keep=())))
-    return np.inf if found.breaks_at is None else found.breaks_at
+    pruned = runs.engine.ask(Prune(replace(runs.request(scope), keep=())))
+    return np.inf if pruned.breaks_at is None else pruned.breaks_at
 
 
 CLAIMS = {"breaks-at": ClaimKind(alone, _breaks_at)}

@@ -10,24 +10,24 @@ from viz.features.what_if.edit_list import EditList
 def overruled(edits: EditList, trace: Trace) -> dict[int, int]:
     """For each place of the list whose edit a later one overrules at some edge, the place of the first such edit."""
     active = [
-        (place, edit) for place, edit in enumerate(edits.edits) if place not in edits.off and isinstance(edit, Forbid | Allow)
+        (index, edit) for index, edit in enumerate(edits.edits) if index not in edits.off and isinstance(edit, Forbid | Allow)
     ]
-    found: dict[int, int] = {}
+    conflicts: dict[int, int] = {}
     for number, (later, edit) in enumerate(active):
         for earlier, other in active[:number]:
-            if earlier not in found and type(edit) is not type(other) and _meet(edit, other, trace):
-                found[earlier] = later
-    return found
+            if earlier not in conflicts and type(edit) is not type(other) and _meet(edit, other, trace):
+                conflicts[earlier] = later
+    return conflicts
 
 
-def _meet(one: Forbid | Allow, other: Forbid | Allow, trace: Trace) -> bool:
+def _meet(edit_a: Forbid | Allow, edit_b: Forbid | Allow, trace: Trace) -> bool:
     """Whether two edits name a common edge of a run."""
     for site, attention in trace.attention.items():
         queries, keys = (trace.tokens[name].texts for name in (attention.query_tokens, attention.key_tokens))
-        heads = [set(each.head) or set(range(attention.heads)) for each in (one, other)]
-        rows = [_places(each.query, queries) for each in (one, other)]
-        columns = [_places(each.key, keys) for each in (one, other)]
-        both_here = one.at_site(str(site)) and other.at_site(str(site))
+        heads = [set(edit.head) or set(range(attention.heads)) for edit in (edit_a, edit_b)]
+        rows = [_places(edit.query, queries) for edit in (edit_a, edit_b)]
+        columns = [_places(edit.key, keys) for edit in (edit_a, edit_b)]
+        both_here = edit_a.at_site(str(site)) and edit_b.at_site(str(site))
         if both_here and all(first & second for first, second in (heads, rows, columns)):
             return True
     return False
@@ -38,4 +38,4 @@ def _places(tokens: Sequence[Token], texts: Sequence[str]) -> set[int]:
     every = range(len(texts))
     if not tokens:
         return set(every)
-    return {place for place in every if any(token in (place, texts[place], texts[place].strip()) for token in tokens)}
+    return {index for index in every if any(token in (index, texts[index], texts[index].strip()) for token in tokens)}

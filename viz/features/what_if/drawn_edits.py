@@ -43,18 +43,18 @@ def _places(ends: tuple[int, int], count: int) -> tuple[Token, ...]:
 
 def _silenced(edits: EditList, made: Gesture) -> EditList:
     """One chip for each site: a head is added to it, or taken from it."""
-    for place, edit in enumerate(edits.edits):
-        if not isinstance(edit, Silence) or edit.site != made.site or edit.by != "zeros" or place in edits.off or not edit.head:
+    for index, edit in enumerate(edits.edits):
+        if not isinstance(edit, Silence) or edit.site != made.site or edit.by != "zeros" or index in edits.off or not edit.head:
             continue
         heads = sorted({*edit.head} ^ {made.head})
-        return edits.changed(place, Silence(site=edit.site, head=tuple(heads))) if heads else edits.without(place)
+        return edits.changed(index, Silence(site=edit.site, head=tuple(heads))) if heads else edits.without(index)
     return edits.with_(Silence(site=made.site, head=(made.head,)))
 
 
 def _brushed(edits: EditList, positions: Sequence[int], strips: dict[str, Tokens]) -> EditList:
     """One edit of each stack for all hidden patches of an image: brushed ones come to it, or leave it if it hides them all."""
-    there = [place for place, edit in enumerate(edits.edits) if hides(edit, strips) and place not in edits.off]
-    before = set(hidden_positions([edits.edits[place] for place in there], strips))
+    there = [index for index, edit in enumerate(edits.edits) if hides(edit, strips) and index not in edits.off]
+    before = set(hidden_positions([edits.edits[index] for index in there], strips))
     brushed = {position for position in positions if position < len(strips["source"])}
     now = before - brushed if brushed <= before else before | brushed
     return edits.without(*there).with_(*(hiding_patches(tuple(sorted(now)), "target" in strips) if now else ()))

@@ -21,8 +21,8 @@ def draw(page: Page, edits: EditList) -> None:
     """Draws a line for each edit."""
     with st.container(key="edits", gap="small"):
         opposed = overruled(edits, page.trace)
-        for place in range(len(edits.edits)):
-            _chip(page, edits, place, opposed.get(place))
+        for index in range(len(edits.edits)):
+            _chip(page, edits, index, opposed.get(index))
         if not edits.edits:
             st.caption(_("No edit yet: hide a token, drag over cells of a head, or choose an experiment."))
 
@@ -36,26 +36,26 @@ def buttons(page: Page, edits: EditList) -> None:
         _button(_("Remove all"), "delete_sweep", partial(change_edits, lambda _edits: EditList()), True)
 
 
-def _chip(page: Page, edits: EditList, place: int, later: int | None) -> None:
+def _chip(page: Page, edits: EditList, index: int, later: int | None) -> None:
     """One edit: a switch with its words, and buttons. The key holds the place, so that keyboard focus stays in the line.
 
     Args:
         later: the place of a later edit that says the opposite; None: there is none.
     """
-    edit = edits.edits[place]
-    said = words(edit, page.trace.tokens)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"edit-{place}"):
-        key = f"edit-on-{place}"
-        st.session_state[key] = place not in edits.off
-        st.checkbox(tokens.markdown(said), key=key, on_change=_switch, args=(key, place, edit))
+    edit = edits.edits[index]
+    words_ = words(edit, page.trace.tokens)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"edit-{index}"):
+        key = f"edit-on-{index}"
+        st.session_state[key] = index not in edits.off
+        st.checkbox(tokens.markdown(words_), key=key, on_change=_switch, args=(key, index, edit))
         if later is not None:
             wins = words(edits.edits[later], page.trace.tokens)
             st.caption(tokens.markdown(_("Where two edits contradict each other, the later one wins: {edit}", edit=wins)))
         if len(edits.edits) > 1:
-            up, down = _("Apply earlier: {edit}", edit=said), _("Apply later: {edit}", edit=said)
-            _small(f"up-{place}", "arrow_upward", up, partial(_move, place, edit, -1), place > 0)
-            _small(f"down-{place}", "arrow_downward", down, partial(_move, place, edit, 1), place < len(edits.edits) - 1)
-        _small(f"remove-{place}", "close", _("Remove: {edit}", edit=said), partial(_remove, place, edit), True)
+            up, down = _("Apply earlier: {edit}", edit=words_), _("Apply later: {edit}", edit=words_)
+            _small(f"up-{index}", "arrow_upward", up, partial(_move, index, edit, -1), index > 0)
+            _small(f"down-{index}", "arrow_downward", down, partial(_move, index, edit, 1), index < len(edits.edits) - 1)
+        _small(f"remove-{index}", "close", _("Remove: {edit}", edit=words_), partial(_remove, index, edit), True)
 
 
 def _small(key: str, icon: str, help_: str, act: Callable[[], None], enabled: bool) -> None:
@@ -65,17 +65,17 @@ def _small(key: str, icon: str, help_: str, act: Callable[[], None], enabled: bo
     )  # fmt: skip
 
 
-def _switch(key: str, place: int, edit: Edit) -> None:
+def _switch(key: str, index: int, edit: Edit) -> None:
     on = st.session_state[key]
-    change_edits(lambda edits: edits.switched(place, on) if edits.has(place, edit) else edits)
+    change_edits(lambda edits: edits.switched(index, on) if edits.has(index, edit) else edits)
 
 
-def _move(place: int, edit: Edit, by: int) -> None:
-    change_edits(lambda edits: edits.moved(place, by) if edits.has(place, edit) else edits)
+def _move(index: int, edit: Edit, by: int) -> None:
+    change_edits(lambda edits: edits.moved(index, by) if edits.has(index, edit) else edits)
 
 
-def _remove(place: int, edit: Edit) -> None:
-    change_edits(lambda edits: edits.without(place) if edits.has(place, edit) else edits)
+def _remove(index: int, edit: Edit) -> None:
+    change_edits(lambda edits: edits.without(index) if edits.has(index, edit) else edits)
 
 
 def _button(label: str, icon: str, act: Callable[[], None], enabled: bool, shortcut: str | None = None) -> None:
@@ -90,21 +90,21 @@ def _experiments(page: Page) -> None:
             return
         st.caption(_("With this sentence"))
         _offer(examples.of_any(page), "any")
-        if own := examples.of_model(page.info.name):
+        if of_model := examples.of_model(page.info.name):
             st.caption(_("With the experiment’s sentence"))
-            _offer(own, "own")
+            _offer(of_model, "own")
 
 
 def _offer(offered: tuple[Experiment, ...], name: str) -> None:
     with st.container(gap=None):
-        for number, one in enumerate(offered):
+        for number, experiment in enumerate(offered):
             st.button(
-                tokens.markdown(one.title),
+                tokens.markdown(experiment.title),
                 key=f"experiment:{name}:{number}",
-                help=tokens.markdown(one.text) or None,
+                help=tokens.markdown(experiment.text) or None,
                 type="tertiary",
                 on_click=_try,
-                args=(one,),
+                args=(experiment,),
             )
 
 

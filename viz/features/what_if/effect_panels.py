@@ -83,15 +83,15 @@ def _summary(found: Effect) -> str:
         return _("Without the edits there is no output.")
     if not found.finite:
         return _("With these edits some probabilities are NaN, so there is no total.")
-    gaps = {"before": _number(found.before.sum()), "now": _number(found.now.sum()), "change": _signed(found.change.sum())}
+    fields = {"before": _number(found.before.sum()), "now": _number(found.now.sum()), "change": _signed(found.change.sum())}
     most = _most_changed(found)
     if most is None:
-        return _("Log-probability of the whole output: {before}. No token changed by more than the rounding error.", **gaps)
-    gaps |= {"token": tokens.word(found.texts[most]), "divergence": number(found.divergence[most], ".2f")}
+        return _("Log-probability of the whole output: {before}. No token changed by more than the rounding error.", **fields)
+    fields |= {"token": tokens.word(found.texts[most]), "divergence": number(found.divergence[most], ".2f")}
     return _(
         "The same tokens are fed to both runs. Log-probability of the whole output: {before} without the edits, {now} with them "
         "(change {change} nats). The prediction changed most at “{token}” (divergence {divergence} nats).",
-        **gaps,
+        **fields,
     )
 
 

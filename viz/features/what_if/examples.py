@@ -181,13 +181,13 @@ def _any(page: Page) -> Iterator[Experiment]:
     if (word := striking_word(trace)) is not None:
         kind, text = word
         places = {"cross": _("cross-attention"), "self": _("self-attention")}
-        gaps = {"word": tokens.word(text), "place": places.get(kind, tokens.kind(page.attention.site.stack, kind))}
-        yield Experiment(_("“{word}” hidden from: {place}", **gaps), (Forbid(kind=kind, key=(text,)),))
-        yield Experiment(_("“{word}” hidden from everything", **gaps), (Forbid(key=(text,)),))
+        fields = {"word": tokens.word(text), "place": places.get(kind, tokens.kind(page.attention.site.stack, kind))}
+        yield Experiment(_("“{word}” hidden from: {place}", **fields), (Forbid(kind=kind, key=(text,)),))
+        yield Experiment(_("“{word}” hidden from everything", **fields), (Forbid(key=(text,)),))
     stacks: dict[Stack, str] = {"encoder": _("encoder"), "decoder": _("decoder")}
     for stack, name in stacks.items():
         positions = (page.info.spec.get(stack) or {}).get("positions", "none")
-        if positions not in TABLELESS and any(one.stack == stack for one in trace.attention):
+        if positions not in TABLELESS and any(attention.stack == stack for attention in trace.attention):
             yield Experiment(_("No positions: {stack}", stack=name), (NoPositions(stack=stack),))
     if any(attention.mask_causal is not None for attention in trace.attention.values()):
         yield Experiment(_("No causal mask: every token may attend to later ones"), (Allow(stack="decoder", kind="self"),))
@@ -196,10 +196,10 @@ def _any(page: Page) -> Iterator[Experiment]:
 
 def first(page: Page) -> Experiment:
     """The experiment that the page begins with: one of the model's if the sentence fits, else a word is hidden."""
-    fitting = [one for one in of_model(page.info.name) if one.text == page.view.text]
+    fitting = [experiment for experiment in of_model(page.info.name) if experiment.text == page.view.text]
     if fitting:
         return fitting[0]
-    return next((one for one in of_any(page) if isinstance(one.edits[0], Forbid)), of_any(page)[1])
+    return next((experiment for experiment in of_any(page) if isinstance(experiment.edits[0], Forbid)), of_any(page)[1])
 
 
 def striking_word(trace: Trace) -> tuple[Any, str] | None:
@@ -210,11 +210,11 @@ def striking_word(trace: Trace) -> tuple[Any, str] | None:
     attention = trace.last_cross()
     strip = trace.tokens[attention.key_tokens]
     places = range(attention.weights.shape[2])
-    words = [place for place in places if not strip.special[place] and strip.texts[place].strip().isalnum()]
+    words = [position for position in places if not strip.special[position] and strip.texts[position].strip().isalnum()]
     if (chat := chat_of(trace)) is not None and len(chat.starts) > 1:
-        said = trace.request["source"]["turns"][-1]["text"]
+        typed = trace.request["source"]["turns"][-1]["text"]
         first, end = chat.starts[-2:]
-        words = [place for place in words if first <= place < end and strip.texts[place].strip() in said] or words
+        words = [position for position in words if first <= position < end and strip.texts[position].strip() in typed] or words
     if not words:
         return None
     return attention.site.kind, strip.texts[most_looked_at(attention.weights, words)]

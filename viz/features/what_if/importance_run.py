@@ -18,7 +18,7 @@ def request(page: Page) -> RunRequest:
     return replace(page.view.request(), edits=())
 
 
-def token_choice(found: Result, name: str, whole: bool = True) -> int | None:
+def token_choice(result: Result, name: str, whole: bool = True) -> int | None:
     """Draws the choice of a target token; None: the whole target.
 
     Args:
@@ -26,7 +26,7 @@ def token_choice(found: Result, name: str, whole: bool = True) -> int | None:
         whole: whether the whole target can be chosen.
     """
     titles: dict[int, str] = {-1: _("the whole target")} if whole else {}
-    titles |= {index: f"{index + 1} {tokens.word(token)}" for index, token in enumerate(found.tokens)}
+    titles |= {index: f"{index + 1} {tokens.word(token)}" for index, token in enumerate(result.tokens)}
     key = token_key(name)
     forget_what_is_gone(key, titles)
     chosen = st.selectbox(_("Target token"), list(titles), format_func=titles.__getitem__, key=key)
@@ -40,5 +40,5 @@ def token_key(name: str) -> str:
 
 def of_token(numbers: Array, token: int | None) -> Array:
     """The numbers of one target token, or their sum: [..., token] -> [...]."""
-    found: Array = numbers.sum(axis=-1) if token is None else numbers[..., token]
-    return found
+    amounts: Array = numbers.sum(axis=-1) if token is None else numbers[..., token]
+    return amounts

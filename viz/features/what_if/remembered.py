@@ -11,6 +11,6 @@ def forget_what_is_gone(key: str, options: Collection[object]) -> None:
         return
     chosen = st.session_state[key]
     if isinstance(chosen, list):
-        st.session_state[key] = [one for one in chosen if one in options]
+        st.session_state[key] = [name for name in chosen if name in options]
     elif chosen not in options:
         del st.session_state[key]

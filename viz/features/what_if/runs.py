@@ -55,20 +55,20 @@ def answers(page: Page, edits: Sequence[Edit], waits: DeltaGenerator) -> Answers
     if not edits:
         return None
     try:
-        found = _answers(page, edits)
+        answers = _answers(page, edits)
     except (Pending, Stopped) as pause:
         with waits:
             patient_engine.show(pause)
     else:
-        st.session_state[_SHOWN] = tuple(edits)
-        return found
+        st.session_state[_LAST] = tuple(edits)
+        return answers
     with suppress(NotCached):
-        if shown := st.session_state.get(_SHOWN):
-            return _answers(replace(page, engine=CachedEngine(page.engine)), shown)
+        if last_edits := st.session_state.get(_LAST):
+            return _answers(replace(page, engine=CachedEngine(page.engine)), last_edits)
     return None
 
 
-_SHOWN = "whatif:shown"
+_LAST = "whatif:shown"
 
 
 def _answers(page: Page, edits: Sequence[Edit]) -> Answers:
@@ -83,7 +83,7 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
     """
     request = teacher_forced_request(replace(page.view.request(), edits=()), page.trace)
     try:
-        before, now = (page.engine.ask(Run(replace(request, edits=one))) for one in ((), tuple(edits)))
+        before, now = (page.engine.ask(Run(replace(request, edits=some_edits))) for some_edits in ((), tuple(edits)))
     except EngineAway:
         raise
     except HeadlightError as error:
@@ -97,12 +97,12 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
 def free(page: Page, edits: Sequence[Edit]) -> Trace | str:
     """The run in which the model generates freely with these edits, or a sentence that says why it cannot."""
     try:
-        found = page.engine.ask(Run(replace(page.view.request(), target=None, edits=tuple(edits))))
+        trace = page.engine.ask(Run(replace(page.view.request(), target=None, edits=tuple(edits))))
     except EngineAway:
         raise
     except HeadlightError as error:
         return error_message(error)
-    return found if found.is_finite else _("With these edits the run produces NaN or infinite values, so it generates nothing.")
+    return trace if trace.is_finite else _("With these edits the run produces NaN or infinite values, so it generates nothing.")
 
 
 def writes_freely(page: Page) -> bool:

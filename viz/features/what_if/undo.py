@@ -55,8 +55,8 @@ def _step(taken: list[dict[str, Any]], given: list[dict[str, Any]], state: dict[
 
 def history() -> History:
     """The history of this session."""
-    found: History = st.session_state.setdefault(_KEY, History())
-    return found
+    history: History = st.session_state.setdefault(_KEY, History())
+    return history
 
 
 def current_edits() -> EditList:

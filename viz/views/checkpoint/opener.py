@@ -87,12 +87,12 @@ def draw(engine: Engine) -> None:
     except (Pending, Stopped) as pause:
         _wait(mine, pause)
         return
-    asked, there = st.columns(2, gap="large")
+    asked, right = st.columns(2, gap="large")
     with asked:
         _field(mine)
         _answer(engine, mine)
         uploads.offer(engine)
-    with there, st.container(height=340, border=False, key="model-list"), patient_engine.show_pending():
+    with right, st.container(height=340, border=False, key="model-list"), patient_engine.show_pending():
         _list(engine)
 
 
@@ -155,7 +155,7 @@ def _answer(engine: Engine, mine: Opening) -> None:
         _open(mine.found.model)
     elif mine.found is not None and mine.found.known:
         with patient_engine.show_pending():
-            _known(next(each for each in engine.ask(Offered()).known if each.name == mine.found.known), key="fetch")
+            _known(next(model for model in engine.ask(Offered()).known if model.name == mine.found.known), key="fetch")
     elif mine.found is not None and mine.found.plan is not None:
         _plan(mine.found.plan, mine.stopped)
 
@@ -228,7 +228,7 @@ def _list(engine: Engine) -> None:
     """Draws what can be opened by a click: models of the folder, of this session, of the catalogue, of the Hub's cache."""
     bundled, mode = engine.ask(Models()).models, access.hub_mode()
     offers = Offers("off") if mode == "off" else engine.ask(Offered())
-    titles, listed = sidebar.distinct_titles(bundled), {info.name for info in bundled} | {each.name for each in offers.cached}
+    titles, listed = sidebar.distinct_titles(bundled), {info.name for info in bundled} | {cached.name for cached in offers.cached}
     lately = [info for info in opened() if info.name not in listed]
     _group(_("Models of this server"))
     for info in bundled:
@@ -254,7 +254,7 @@ def _group(title: str) -> None:
 
 def _row(name: str, title: str, facts: Sequence[str]) -> None:
     """Draws a button that opens a model."""
-    text = " · ".join(tokens.markdown(each) for each in facts if each)
+    text = " · ".join(tokens.markdown(fact) for fact in facts if fact)
     st.button(
         f"{tokens.markdown(title)} :small[{text}]" if text else tokens.markdown(title),
         key=f"open:{name}",
@@ -267,8 +267,8 @@ def _row(name: str, title: str, facts: Sequence[str]) -> None:
 
 def _known(offer: Offer, key: str = "") -> None:
     """Draws a button that downloads a model of the catalogue."""
-    gaps: dict[str, Any] = {"title": offer.title, "size": offer.bytes / 1e6, "about": said(offer.about)}
-    what = _("Get {title} ({size:,.0f} MB): {about}", **gaps)
+    fields: dict[str, Any] = {"title": offer.title, "size": offer.bytes / 1e6, "about": said(offer.about)}
+    what = _("Get {title} ({size:,.0f} MB): {about}", **fields)
     facts = " · ".join(filter(None, (_size(offer.layers, offer.heads), offer.license)))
     st.button(
         f"{tokens.markdown(what)} :small[{tokens.markdown(facts)}]",

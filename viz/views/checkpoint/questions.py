@@ -49,7 +49,7 @@ def show(engine: Engine, model: str, view: ViewState, asked: Sequence[Asked], ex
         say(wrong[2])
     with st.form("questions", border=False):
         _files(model, view, files)
-        _fields(model, view, first := [question for question in others if is_open(question) or _told(view, question)])
+        _fields(model, view, first := [question for question in others if is_open(question) or _is_answered(view, question)])
         _fields(model, view, [question for question in others if question.answer is None and question not in first])
         if usual := [question for question in others if question.answer is not None and question not in first]:
             with st.expander(_("Settings with a usual value")):
@@ -64,12 +64,12 @@ def ask_here(engine: Engine, view: ViewState) -> None:
     """Draws the form on a page that needs the answers before it can draw the model of `view`."""
     with card("questions", "content"):
         try:
-            found = engine.ask(Inspect(view.model, view.parsed_settings()))
+            inspection = engine.ask(Inspect(view.model, view.parsed_settings()))
         except HeadlightError as error:
             say(error_message(error))
             return
-        st.markdown(f"**{tokens.markdown(diagnosis.what(found))}**")
-        show(engine, view.model, view, found.ask)
+        st.markdown(f"**{tokens.markdown(diagnosis.what(inspection))}**")
+        show(engine, view.model, view, inspection.ask)
 
 
 def _buttons(explore: StreamlitPage | None) -> Iterator[tuple[str, bool, str]]:
@@ -81,8 +81,10 @@ def _buttons(explore: StreamlitPage | None) -> Iterator[tuple[str, bool, str]]:
 
 def choose_reading(error: SeveralLayouts, view: ViewState) -> None:
     """Draws the choice between the layouts that fit a file."""
-    setting, there = str(error.fields["setting"]), str(error.fields["there"]).split(", ")
-    st.selectbox(_("Read as"), there, format_func=tokens.plain, index=None, key=_READING, on_change=_read_as, args=(view, setting))
+    setting, readings = str(error.fields["setting"]), str(error.fields["there"]).split(", ")
+    st.selectbox(
+        _("Read as"), readings, format_func=tokens.plain, index=None, key=_READING, on_change=_read_as, args=(view, setting)
+    )
 
 
 def _read_as(view: ViewState, setting: str) -> None:
@@ -91,7 +93,7 @@ def _read_as(view: ViewState, setting: str) -> None:
         update(settings=settings_text(settings))
 
 
-def _told(view: ViewState, question: Asked) -> bool:
+def _is_answered(view: ViewState, question: Asked) -> bool:
     return question.name in dict(view.parsed_settings())
 
 
@@ -190,10 +192,10 @@ def _take(engine: Engine, model: str, view: ViewState, questions: Sequence[Asked
         elif given != question.answer:
             settings[question.name] = given
     try:
-        found = engine.ask(Inspect(model, tuple(settings.items())))
+        inspection = engine.ask(Inspect(model, tuple(settings.items())))
     except HeadlightError as error:
         st.session_state[_WRONG] = (model, view.settings, error_message(error))
     else:
         st.session_state.pop(_WRONG, None)
-        st.session_state[_OPENED] = opens and not any(map(is_open, found.ask))
+        st.session_state[_OPENED] = opens and not any(map(is_open, inspection.ask))
         update(**another_model() | {"model": model, "settings": settings_text(settings)})

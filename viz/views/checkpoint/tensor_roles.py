@@ -30,7 +30,7 @@ _LONGEST = 60
 def show(engine: Engine, model: str, view: ViewState) -> None:
     """Draws the table of names with a role to choose for each, and what is wrong with the choice."""
     try:
-        found = engine.ask(
+        inspection = engine.ask(
             Inspect(model, (_LISTED, *((name, value) for name, value in view.parsed_settings() if name == "candidate")))
         )
     except HeadlightError as error:
@@ -45,23 +45,23 @@ def show(engine: Engine, model: str, view: ViewState) -> None:
         )
     )
     network, which, name = _head(model)
-    told = LayoutFile(name, network, _rows(model, found, network, which))
-    shapes = {tensor.name: tensor.shape for tensor in found.tensors}
-    wrong = mistakes(told, shapes, [tensor.name for tensor in found.tensors if tensor.status == "unneeded"])
+    layout = LayoutFile(name, network, _rows(model, inspection, network, which))
+    shapes = {tensor.name: tensor.shape for tensor in inspection.tensors}
+    wrong = mistakes(layout, shapes, [tensor.name for tensor in inspection.tensors if tensor.status == "unneeded"])
     _result(wrong)
     with st.container(horizontal=True):
         st.download_button(
             _("Save layout file"),
-            told.to_json(),
-            file_name=f"{told.name}{LAYOUT_ENDING}",
+            layout.to_json(),
+            file_name=f"{layout.name}{LAYOUT_ENDING}",
             mime="application/json",
             icon=":material/download:",
             help=_("A small file that others can open together with weights of the same program."),
-            disabled=not told.roles,
+            disabled=not layout.roles,
             on_click="ignore",
             key="save-layout",
         )
-        st.button(_("Use this layout"), disabled=bool(wrong), on_click=_use, args=(engine, told), key="use-layout")
+        st.button(_("Use this layout"), disabled=bool(wrong), on_click=_use, args=(engine, layout), key="use-layout")
 
 
 def use_sent(sent: Mapping[str, str]) -> None:
@@ -94,10 +94,10 @@ def _head(model: str) -> tuple[Network, int, str]:
     return network, which, name or "my-program"
 
 
-def _rows(model: str, found: Inspection, network: Network, which: int) -> dict[str, str]:
+def _rows(model: str, inspection: Inspection, network: Network, which: int) -> dict[str, str]:
     """Draws a row for each pattern of names, with its shape and the choice of its role; returns the chosen roles."""
     patterns: dict[str, list[Shape]] = {}
-    for tensor in found.tensors:
+    for tensor in inspection.tensors:
         if tensor.status != "unneeded":
             patterns.setdefault(pattern_of(tensor.name, which), []).append(tensor.shape)
     axes, chosen = roles(network), dict[str, str]()
@@ -105,7 +105,7 @@ def _rows(model: str, found: Inspection, network: Network, which: int) -> dict[s
         name, size, role = st.columns([5, 3, 4], vertical_alignment="center")
         name.markdown(f"`{tokens.plain(_shortened(pattern))}`")
         size.markdown(_size(shapes))
-        fitting = [each for each, letters in axes.items() if each == BEHIND or len(letters) == len(shapes[0])]
+        fitting = [part_name for part_name, letters in axes.items() if part_name == BEHIND or len(letters) == len(shapes[0])]
         key = f"role:{model}:{network}:{pattern}"
         label = _("Role of {pattern}", pattern=tokens.plain(pattern))
         if answer := role.selectbox(label, fitting, None, _role, placeholder=_("choose …"), label_visibility="collapsed", key=key):
@@ -147,12 +147,13 @@ def _role(role: str) -> str:
     """A role, as layout files write it; in another language than English with what it is beside it."""
     if current() == "en":
         return role
-    stack, own = next(
-        ((each, role.removeprefix(f"{each} ")) for each in ("encoder", "decoder") if role.startswith(f"{each} ")), ("", role)
+    stack, rest = next(
+        ((stack_, role.removeprefix(f"{stack_} ")) for stack_ in ("encoder", "decoder") if role.startswith(f"{stack_} ")),
+        ("", role),
     )
-    part = own.removesuffix(" bias")
+    part = rest.removesuffix(" bias")
     name = translated(part) if part in _PARTS else part
-    if part != own:
+    if part != rest:
         name = _("{part}, bias", part=name)
     return f"{tokens.stack(stack)} · {name} ({role})" if stack else f"{name} ({role})"
 
@@ -173,7 +174,7 @@ def _result(wrong: Sequence[BadLayoutFile]) -> None:
     if not wrong:
         st.info(_("Every tensor has a role, and the shapes fit."), icon=":material/check:")
         return
-    lines = [f"- {tokens.markdown(_mistake(one.detail))}" for one in wrong[:_MOST_SAID]]
+    lines = [f"- {tokens.markdown(_mistake(mistake.detail))}" for mistake in wrong[:_MOST_SAID]]
     if (more := len(wrong) - _MOST_SAID) > 0:
         lines.append("- " + _("and {count} more", count=more))
     st.info("\n".join(lines))
@@ -187,7 +188,7 @@ def _mistake(detail: Words) -> str:
     return detail
 
 
-def _use(engine: Engine, told: LayoutFile) -> None:
+def _use(engine: Engine, layout: LayoutFile) -> None:
     """Sends the layout to the engine and reads the file by it; the questions that it leaves open come next."""
-    name = engine.ask(Receive(told.to_json().encode(), f"{told.name}{LAYOUT_ENDING}"))
-    use_sent({name: told.name})
+    name = engine.ask(Receive(layout.to_json().encode(), f"{layout.name}{LAYOUT_ENDING}"))
+    use_sent({name: layout.name})

@@ -105,8 +105,8 @@ def take_drops(engine: Engine, refuse_here: Callable[[str], None] | None) -> Non
             st.session_state[_ARRIVED] = st.session_state[_MORE]
 
         def refuse() -> None:
-            found = st.session_state[catcher].refused
-            _refuse_too_large(str(found["name"])[:200], float(found["megabytes"]))
+            refused = st.session_state[catcher].refused
+            _refuse_too_large(str(refused["name"])[:200], float(refused["megabytes"]))
             st.session_state[_ARRIVED] = True
 
         st.file_uploader(label, accept_multiple_files=True, key=key, label_visibility="collapsed", on_change=receive)
@@ -199,8 +199,8 @@ def _take(known: Mapping[str, str]) -> bool:
 
 def _show_sent(name: str) -> bool:
     """Gives an image or a sound to the model that is shown, or says that it reads none. Returns whether it does."""
-    shown = get_view_state()[0].model
-    encoder = the_engine().ask(Describe(shown)).spec.get("encoder") or {}
+    model = get_view_state()[0].model
+    encoder = the_engine().ask(Describe(model)).spec.get("encoder") or {}
     sound = name.startswith(SOUND_PREFIX)
     if encoder.get("sound" if sound else "image"):
         update(text=name, **new_sentence())
@@ -209,12 +209,12 @@ def _show_sent(name: str) -> bool:
         st.session_state[_REFUSED] = _(
             "This is an audio file, which {model} cannot read. Open a model that can, such as a Whisper folder, and drop the file "
             "again.",
-            model=shown,
+            model=model,
         )
         return False
     st.session_state[_REFUSED] = _(
         "This is an image file, which {model} cannot read. Open a model that can, such as a ViT folder, and drop the file again.",
-        model=shown,
+        model=model,
     )
     return False
 
@@ -231,17 +231,17 @@ def _empty() -> None:
 
 def _refuse_too_large(name: str, megabytes: float) -> None:
     """Says why the browser did not upload a file, and how it can be opened."""
-    gaps = {"name": name, "size": megabytes, "most": limit()}
+    fields = {"name": name, "size": megabytes, "most": limit()}
     if access.is_owner():
         text = _(
             "{name} is {size:,.0f} MB, but an upload may be at most {most} MB. Type its path into the field above instead.",
-            **gaps,
+            **fields,
         )
     else:
         text = _(
             "{name} is {size:,.0f} MB, but this server accepts at most {most} MB. Start Headlight on the machine "
             "where the file is, with python -m model view FILE: then nothing is uploaded.",
-            **gaps,
+            **fields,
         )
     st.session_state[_REFUSED], st.session_state[PATH] = text, ""
     _empty()

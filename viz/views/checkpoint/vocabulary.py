@@ -37,8 +37,8 @@ _TELLS = {
 
 def given() -> Mapping[str, str]:
     """File names of this session's vocabularies, by the engine's names."""
-    found: dict[str, str] = st.session_state.setdefault(_GIVEN, {})
-    return found
+    given: dict[str, str] = st.session_state.setdefault(_GIVEN, {})
+    return given
 
 
 def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
@@ -74,14 +74,14 @@ def in_pairs(words: Mapping[str, str]) -> dict[str, str]:
     Args:
         words: as for `offer`.
     """
-    found = dict(words)
+    sent_files = dict(words)
     for joins, joins_name in words.items():
         for sent_name, name in words.items():
             if joins_name.endswith(_MERGES) and name == f"{joins_name.removesuffix(_MERGES)}{_VOCABULARY}":
-                found |= {f"{sent_name},{joins}": f"{name} + {joins_name}"}
-                found.pop(sent_name, None)
-                found.pop(joins, None)
-    return found
+                sent_files |= {f"{sent_name},{joins}": f"{name} + {joins_name}"}
+                sent_files.pop(sent_name, None)
+                sent_files.pop(joins, None)
+    return sent_files
 
 
 def places_of(words: Mapping[str, str], asked: Sequence[str]) -> dict[str, str]:
@@ -96,13 +96,13 @@ def places_of(words: Mapping[str, str], asked: Sequence[str]) -> dict[str, str]:
     """
     if len(asked) == len(words) == 1:
         return dict(zip(asked, words, strict=True))
-    found: dict[str, list[str]] = {}
+    by_setting: dict[str, list[str]] = {}
     for sent_name, name in words.items():
         parts = set(re.split(r"[^a-z]+", name.lower()))
         telling = [setting for setting in asked if parts & _TELLS.get(setting, set())]
         if len(telling) == 1:
-            found.setdefault(telling[0], []).append(sent_name)
-    return {setting: those[0] for setting, those in found.items() if len(those) == 1}
+            by_setting.setdefault(telling[0], []).append(sent_name)
+    return {setting: those[0] for setting, those in by_setting.items() if len(those) == 1}
 
 
 def ask_for(engine: Engine, model: str) -> None:
@@ -142,13 +142,13 @@ def field(title: str, question: Asked, key: str) -> None:
     """Draws the choice among this session's vocabularies for one setting of the model."""
     names = dict(given())
     none = _("none: tokens are shown as numbers")
-    there = [*dict.fromkeys([*names, question.answer]), _NONE] if question.answer else [*names]
-    index = there.index(question.answer) if question.answer else None
+    choices = [*dict.fromkeys([*names, question.answer]), _NONE] if question.answer else [*names]
+    index = choices.index(question.answer) if question.answer else None
 
     def called(sent_name: str) -> str:
         return none if sent_name == _NONE else tokens.plain(names.get(sent_name, Path(sent_name).name))
 
-    st.selectbox(title, there, index=index, placeholder=_("choose …") if names else none, format_func=called, key=key)
+    st.selectbox(title, choices, index=index, placeholder=_("choose …") if names else none, format_func=called, key=key)
 
 
 def _receive(engine: Engine, model: str) -> None:
@@ -187,6 +187,6 @@ def _are_words(names: Sequence[str], endings: Sequence[str] = VOCABULARY_ENDINGS
 
 
 def _refuse_too_large(name: str, megabytes: float) -> None:
-    gaps = {"name": name, "size": megabytes, "most": MOST_MEGABYTES}
-    st.session_state[_WRONG] = _("{name} is {size:,.0f} MB, but a vocabulary may be at most {most} MB.", **gaps)
+    fields = {"name": name, "size": megabytes, "most": MOST_MEGABYTES}
+    st.session_state[_WRONG] = _("{name} is {size:,.0f} MB, but a vocabulary may be at most {most} MB.", **fields)
     st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1

@@ -88,8 +88,8 @@ def _matrix(values: Array, output: bool, dark: bool, *, fills: bool = False) -> 
     )
     _small, (rows, columns) = weights.pooled(cells)
     if rows * columns > 1:
-        gaps = {"rows": rows, "columns": columns}
-        st.caption(_("Each cell shows the largest (by magnitude) of {rows} × {columns} weights, with its sign.", **gaps))
+        fields = {"rows": rows, "columns": columns}
+        st.caption(_("Each cell shows the largest (by magnitude) of {rows} × {columns} weights, with its sign.", **fields))
 
 
 def _chart(figure: go.Figure, key: str, *, fills: bool = False) -> None:
@@ -110,11 +110,11 @@ def _neighbours(engine: Engine, model: str, inspection: Inspection, view: ViewSt
     strip = which.selectbox(_("Vocabulary"), list(sizes), format_func=names.__getitem__, key=_key(model, "strip"))
     id_ = int(number.number_input(_("Token id"), 0, sizes[strip] - 1, min(4, sizes[strip] - 1), key=_key(model, f"id:{strip}")))
     near = engine.ask(Tensors(model, names=(f"near/{strip}/{id_}",), settings=view.parsed_settings()))[f"near/{strip}/{id_}"]
-    ids = tuple(int(each) for each in near[:, 0])
-    own, *texts = (
+    ids = tuple(int(index) for index in near[:, 0])
+    word, *texts = (
         tokens.word(text) for text in engine.ask(Texts(model, strip=strip, ids=(id_, *ids), settings=view.parsed_settings()))
     )
-    st.markdown(tokens.markdown(_("Nearest neighbors of “{token}”:", token=own)))
+    st.markdown(tokens.markdown(_("Nearest neighbors of “{token}”:", token=word)))
     table = pd.DataFrame({"token": texts, "id": ids, "cosine": near[:, 1]})
     step = 10.0 ** -numeric_tables.usual(3)
     columns = {

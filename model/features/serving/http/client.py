@@ -245,17 +245,17 @@ class RemoteEngine:
         return response
 
     def _check_version(self, response: httpx.Response) -> None:
-        if (found := response.headers.get(WIRE_VERSION_HEADER)) is None:
+        if (version := response.headers.get(WIRE_VERSION_HEADER)) is None:
             raise NotAnEngine(host=self._url)
-        if found != WIRE_VERSION:
-            raise EngineMismatch(host=self._url, found=found, expected=WIRE_VERSION)
+        if version != WIRE_VERSION:
+            raise EngineMismatch(host=self._url, found=version, expected=WIRE_VERSION)
 
     def _error(self, response: httpx.Response) -> HeadlightError:
         try:
             return from_json(response.json())
         except (ValueError, KeyError, TypeError, AttributeError):
-            gaps = {"host": self._url, "status": response.status_code}
-            return HeadlightError(detail=phrase("The engine at {host} replied with the status {status} and no message.", **gaps))
+            fields = {"host": self._url, "status": response.status_code}
+            return HeadlightError(detail=phrase("The engine at {host} replied with the status {status} and no message.", **fields))
 
 
 def _host_reply(send: Callable[[], httpx.Response]) -> httpx.Response:

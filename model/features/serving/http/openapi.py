@@ -64,5 +64,5 @@ def _operation(summary: str, body: dict[str, Any] | None, *medias: str) -> dict[
     replies = {"200": {"description": "The answer.", "content": content}}
     replies |= dict.fromkeys(("400", "401", "403", "404", "408", "413", "422", "429", "503", "507"), refused)
     headers = [{"name": name, "in": "header", "required": False, "schema": {"type": "string"}} for name in (SESSION_HEADER,)]
-    found: dict[str, Any] = {"summary": summary, "security": [{"token": []}, {}], "parameters": headers, "responses": replies}
-    return found | ({"requestBody": body} if body else {})
+    entry: dict[str, Any] = {"summary": summary, "security": [{"token": []}, {}], "parameters": headers, "responses": replies}
+    return entry | ({"requestBody": body} if body else {})

@@ -78,14 +78,14 @@ def drawn(content: Content) -> str:
 
 def test_each_panel_of_each_step_is_printed(deck: LectureDeck, monkeypatch: pytest.MonkeyPatch) -> None:
     names = list[str]()
-    told = handout._Shown.told
+    told = handout._Drawing.described
 
-    def noted(shown: handout._Shown, width: float, wide: bool) -> dict[str, Any]:
+    def noted(shown: handout._Drawing, width: float, wide: bool) -> dict[str, Any]:
         what = shown.drawn
         names.append(what.name if isinstance(what, Figure) else "words" if isinstance(what, str) else "table")
         return told(shown, width, wide)
 
-    monkeypatch.setattr(handout._Shown, "told", noted)
+    monkeypatch.setattr(handout._Drawing, "described", noted)
     for number, expected in enumerate(PRINTED):
         names.clear()
         figures = figures_of(deck, number)

@@ -34,7 +34,7 @@ from viz.features.lectures.script.answers import Answer, answer
 from viz.features.lectures.script.check import Located, check, check_step, located
 from viz.features.lectures.script.lecture import Question
 from viz.features.lectures.script.library import models_here
-from viz.features.lectures.script.telling import _said
+from viz.features.lectures.script.telling import _given_away
 from viz.panels import Table
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: reverse-digits\n---\n"
@@ -308,12 +308,12 @@ def test_a_question_that_tells_or_is_ambiguous_is_named_with_its_line(engine: En
 def test_words_that_name_wrong_options_too_do_not_tell() -> None:
     asked = Question("", "key", (), Subject("key"), Scope(), 1)
     found = Answer(("<sos>", "spielt", "mann", "."), 1, (0.0, 0.9, 0.1, 0.0))
-    assert list(_said(asked, found, "The row reads spielt.")) == ["“spielt”"]
-    assert list(_said(asked, found, "Spielt or Mann?")) == []
-    assert list(_said(asked, found, "mitspielt")) == []
+    assert list(_given_away(asked, found, "The row reads spielt.")) == ["“spielt”"]
+    assert list(_given_away(asked, found, "Spielt or Mann?")) == []
+    assert list(_given_away(asked, found, "mitspielt")) == []
     none = Answer(number=0.0)
-    assert list(_said(asked, none, "It is exactly 0.")) == ["0"]
-    assert list(_said(asked, none, "10 of 20, or 0.5")) == []
+    assert list(_given_away(asked, none, "It is exactly 0.")) == ["0"]
+    assert list(_given_away(asked, none, "10 of 20, or 0.5")) == []
 
 
 def test_an_empty_picture_and_cut_labels_are_named(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,13 +31,13 @@ from tests.networks import save_checkpoint
 from tests.viz.test_views_step import made as made_up
 from viz import __main__ as viz_command
 from viz.features.print import run_archive
-from viz.features.print.run_archive import About, Place
+from viz.features.print.run_archive import About, ArchivedCell
 
 RUN = serialization.from_bytes(opened.GREEDY.read_bytes())
 SITE = Site("decoder", 0, 1, "cross")
 
 
-def files(trace: Trace, place: Place, about: About = About(), **makers: object) -> dict[str, bytes]:
+def files(trace: Trace, place: ArchivedCell, about: About = About(), **makers: object) -> dict[str, bytes]:
     return unpacked(run_archive.archive(trace, place, about, **makers))  # type: ignore[arg-type]
 
 
@@ -51,7 +51,7 @@ def unpacked(data: bytes) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def whole() -> bytes:
     """An archive of RUN, which takes a second to make."""
-    return run_archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+    return run_archive.archive(RUN, ArchivedCell(SITE, 1), About(card="Trained by nobody."))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def found(whole: bytes) -> dict[str, bytes]:
 def test_the_archive_holds_the_run_and_opens_again(whole: bytes, found: dict[str, bytes]) -> None:
     assert {"run.trace.safetensors", "figures/overview.html", "tables/heads.csv", "notebook.ipynb", "README.txt"} <= found.keys()
     assert found["run.trace.safetensors"] == serialization.to_bytes(RUN)
-    again = run_archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+    again = run_archive.archive(RUN, ArchivedCell(SITE, 1), About(card="Trained by nobody."))
     assert again == whole, "equal runs give equal archives"
     assert serialization.to_bytes(trace_files.read_bytes(whole, "run.zip")) == serialization.to_bytes(RUN)
 
@@ -82,8 +82,8 @@ def test_its_link_asks_for_this_run_and_its_card_is_there(found: dict[str, bytes
     assert RUN.model["fingerprint"] in found["model.md"].decode()
     assert json.loads(found["request.json"]) == dict(RUN.request)
     typed = replace(RUN, request={**RUN.request, "source": [2, 4, 3]})
-    assert "link.txt" not in files(typed, Place(SITE), makers=()), "ids are not the text of a link"
-    assert "link.txt" in files(typed, Place(SITE), About(link="http://here/explore?model=tiny"), makers=())
+    assert "link.txt" not in files(typed, ArchivedCell(SITE), makers=()), "ids are not the text of a link"
+    assert "link.txt" in files(typed, ArchivedCell(SITE), About(link="http://here/explore?model=tiny"), makers=())
 
 
 def test_its_notebook_is_valid_and_names_no_token_in_its_code(found: dict[str, bytes]) -> None:
@@ -92,8 +92,8 @@ def test_its_notebook_is_valid_and_names_no_token_in_its_code(found: dict[str, b
     risky = replace(RUN, tokens={**RUN.tokens, "source": strip}, model={**RUN.model, "title": hostile})
     for made in (
         found,
-        files(risky, Place(SITE), makers=()),
-        files(opened.program(), Place(Site("program", 0, 1, "self"), 1), makers=()),
+        files(risky, ArchivedCell(SITE), makers=()),
+        files(opened.program(), ArchivedCell(Site("program", 0, 1, "self"), 1), makers=()),
     ):
         notebook = json.loads(made["notebook.ipynb"])
         assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
@@ -114,7 +114,7 @@ def test_its_notebook_reads_what_a_long_run_left_out(tmp_path: Path, monkeypatch
     data = opened.stored("long")
     long = serialization.from_bytes(data)
     site = next(iter(long.attention))
-    code = json.loads(files(long, Place(site), makers=())["notebook.ipynb"])["cells"][1]["source"]
+    code = json.loads(files(long, ArchivedCell(site), makers=())["notebook.ipynb"])["cells"][1]["source"]
     (tmp_path / "run.trace.safetensors").write_bytes(data)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
@@ -123,14 +123,14 @@ def test_its_notebook_reads_what_a_long_run_left_out(tmp_path: Path, monkeypatch
 
 
 def test_another_maker_adds_its_figures() -> None:
-    def maker(trace: Trace, place: Place) -> list[tuple[str, bytes]]:
+    def maker(trace: Trace, place: ArchivedCell) -> list[tuple[str, bytes]]:
         return [(f"{place.site}.svg", b"<svg/>")]
 
-    made = files(RUN, Place(SITE), makers=(maker,))
+    made = files(RUN, ArchivedCell(SITE), makers=(maker,))
     assert made[f"figures/{SITE}.svg"] == b"<svg/>"
     assert "figures/overview.html" not in made
     with pytest.raises(UnknownHead):
-        run_archive.archive(RUN, Place(SITE, 9))
+        run_archive.archive(RUN, ArchivedCell(SITE, 9))
 
 
 def test_figures_for_print_are_in_it_and_large_maps_are_images(found: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_figures_for_print_are_in_it_and_large_maps_are_images(found: dict[str, 
     assert all(ElementTree.fromstring(data).tag.endswith("svg") for name, data in found.items() if name.endswith(".svg"))
     assert b"<image" not in found["figures/head.svg"]
     monkeypatch.setattr(run_archive, "MOST_SHAPES", 3)
-    assert b"<image" in dict(run_archive.printed(RUN, Place(SITE)))["head.svg"]
+    assert b"<image" in dict(run_archive.printed(RUN, ArchivedCell(SITE)))["head.svg"]
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_sums_are_in_it_and_its_notebook_draws_them(tmp_path: Path, monkeypatch:
     why = score_sum(found.network, trace, Why(asked, "decoder.0.1.cross", 1, 1, 2))
     writes = logit_sum(found.network, trace, Writes(asked, 1, "runner-up"))
     summed = replace(trace, sums={"why": why.to_json(), "writes": writes.to_json()})
-    packed = files(summed, Place(SITE, 1), makers=())
+    packed = files(summed, ArchivedCell(SITE, 1), makers=())
     assert json.loads(packed["sums/why.json"]) == why.to_json()
     assert json.loads(packed["sums/writes.json"]) == writes.to_json()
     assert "sums/" in packed["README.txt"].decode()
@@ -190,7 +190,7 @@ def test_sums_are_in_it_and_its_notebook_draws_them(tmp_path: Path, monkeypatch:
     assert names["matrix"].sum() == pytest.approx(why.recorded, abs=1e-5)
     assert names["values"].sum() == pytest.approx(writes.recorded, abs=1e-5)
     assert f"recorded {why.recorded}" in out.getvalue()
-    none = files(trace, Place(SITE, 1), makers=())
+    none = files(trace, ArchivedCell(SITE, 1), makers=())
     assert not [name for name in none if name.startswith("sums/")]
     assert "sums/" not in none["README.txt"].decode()
 

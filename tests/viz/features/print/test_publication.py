@@ -283,7 +283,7 @@ def test_arabic_and_chinese_stay_text_and_what_no_font_has_is_said() -> None:
 
 
 def test_a_character_that_no_font_has_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fonts, "_family", lambda character: fonts.OWN if character < "\u0370" or character in "→−" else None)
+    monkeypatch.setattr(fonts, "_family", lambda character: fonts.BUNDLED if character < "\u0370" or character in "→−" else None)
     rare = translation(["<sos>", "字", "<eos>"], ["<sos>", "a", "<eos>"])
     (note,) = drawn("lines", rare).notes
     assert note == "No font on this computer has the character 字: install one, such as Noto Sans."

@@ -26,9 +26,9 @@ def reachable_hosts(visitor: str) -> list[str]:
     if is_public() or is_loopback(listens):
         return []
     states = psutil.net_if_stats()
-    up = [found for name, found in psutil.net_if_addrs().items() if name in states and states[name].isup]
-    own = [ipaddress.IPv4Address(one.address) for found in up for one in found if one.family == socket.AF_INET]
-    if not is_loopback(visitor) and visitor not in map(str, own):
+    up = [interface for name, interface in psutil.net_if_addrs().items() if name in states and states[name].isup]
+    ours = [ipaddress.IPv4Address(ip.address) for interface in up for ip in interface if ip.family == socket.AF_INET]
+    if not is_loopback(visitor) and visitor not in map(str, ours):
         return []
-    others = sorted((one for one in own if not one.is_loopback and not one.is_link_local), key=lambda one: (one.is_global, one))
-    return [str(one) for one in others if listens in (*EVERYWHERE, str(one))]
+    others = sorted((ip for ip in ours if not ip.is_loopback and not ip.is_link_local), key=lambda ip: (ip.is_global, ip))
+    return [str(ip) for ip in others if listens in (*EVERYWHERE, str(ip))]

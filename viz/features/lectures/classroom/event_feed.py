@@ -48,8 +48,8 @@ def end_streams_at_exit() -> None:
         signal.signal(number, handle)
 
     with suppress(ValueError):  # not the main thread
-        for each in (signal.SIGINT, signal.SIGTERM):
-            wrap(each)
+        for ending in (signal.SIGINT, signal.SIGTERM):
+            wrap(ending)
 
 
 class EventFeed:
@@ -98,7 +98,7 @@ class EventFeed:
             yield b"retry: %d\n\n" % RETRY_MILLISECONDS
             while not self._closed:
                 event.clear()
-                fresh = sorted(each for each in self._latest.values() if each[0] > seen)
+                fresh = sorted(latest for latest in self._latest.values() if latest[0] > seen)
                 if fresh:
                     seen = fresh[-1][0]
                     yield b"".join(body for _number, body in fresh)

@@ -77,8 +77,8 @@ class Poll:
         """Number of answers in all, and of each option; of numbers, the bars of a histogram."""
         if self.question.layout == "number":
             return {"answered": len(self.answers), "bars": _bars(list(self.answers.values()))}
-        found = Counter(map(int, self.answers.values()))
-        return {"answered": len(self.answers), "counts": [found[index] for index in range(len(self.question.options))]}
+        counts = Counter(map(int, self.answers.values()))
+        return {"answered": len(self.answers), "counts": [counts[index] for index in range(len(self.question.options))]}
 
 
 def _bars(numbers: list[float]) -> list[dict[str, float]]:
@@ -88,5 +88,5 @@ def _bars(numbers: list[float]) -> list[dict[str, float]]:
     lowest, highest = min(numbers), max(numbers)
     bars = max(1, min(BARS, math.isqrt(len(numbers)))) if highest > lowest else 1
     width = (highest - lowest) / bars
-    found = Counter(min(bars - 1, int((number - lowest) / width)) if width else 0 for number in numbers)
-    return [{"from": lowest + bar * width, "to": lowest + (bar + 1) * width, "count": found[bar]} for bar in range(bars)]
+    counts = Counter(min(bars - 1, int((number - lowest) / width)) if width else 0 for number in numbers)
+    return [{"from": lowest + bar * width, "to": lowest + (bar + 1) * width, "count": counts[bar]} for bar in range(bars)]

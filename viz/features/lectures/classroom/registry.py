@@ -114,10 +114,10 @@ class Registry:
 
     def find(self, code: str) -> Classroom | None:
         """The class with this code, if it is held."""
-        if (found := self._rooms.get(code)) is None:
+        if (held := self._rooms.get(code)) is None:
             return None
-        found.used = time.monotonic()
-        return found.room
+        held.used = time.monotonic()
+        return held.room
 
     async def fetch(self, code: str) -> Classroom | None:
         """The class with this code, also one from before a restart, or one that made room for another.
@@ -126,14 +126,14 @@ class Registry:
             TooManyClasses: there is no room for it.
             HeldElsewhere: another process holds it.
         """
-        if (found := self.find(code)) is not None:
-            return found
+        if (room := self.find(code)) is not None:
+            return room
         try:
             read = await asyncio.to_thread(self._files.load, code, self._open_deck) if code else None
         except LookupError:
             return None
-        if (found := self.find(code)) is not None or read is None or code in self._ended:
-            return found  # somebody else fetched it, or closed it, meanwhile
+        if (room := self.find(code)) is not None or read is None or code in self._ended:
+            return room  # somebody else fetched it, or closed it, meanwhile
         if not code.startswith(process()) or not self._files.claim(code):  # its code begins with the name of its process
             raise HeldElsewhere
         try:
@@ -145,10 +145,10 @@ class Registry:
 
     def close(self, room: Classroom) -> None:
         """Ends a class and deletes its file."""
-        found = self._rooms.pop(room.code, None)
-        if found is not None:
-            found.closed = True
-            room.deck.forget(found.listener)
+        held = self._rooms.pop(room.code, None)
+        if held is not None:
+            held.closed = True
+            room.deck.forget(held.listener)
         self._ended[room.code] = True
         room.students.send("over", {"over": True})
         self._files.delete(room.code)
@@ -181,11 +181,11 @@ class Registry:
 
     def _changed(self, room: Classroom) -> None:
         """Writes the class soon, once for many changes."""
-        if (found := self._rooms.get(room.code)) is None:
+        if (held := self._rooms.get(room.code)) is None:
             return
-        found.dirty, found.used = True, time.monotonic()
-        if found.writing is None or found.writing.done():
-            found.writing = asyncio.get_running_loop().create_task(self._write(found))
+        held.dirty, held.used = True, time.monotonic()
+        if held.writing is None or held.writing.done():
+            held.writing = asyncio.get_running_loop().create_task(self._write(held))
 
     async def _write(self, held: _Open) -> None:
         pause = SAVE_SECONDS

@@ -39,8 +39,8 @@ def check_files(paths: Iterable[Path]) -> int:
         try:
             lecture = open_file(path)
             with tqdm(total=2 * len(lecture.steps), desc=str(path), unit="step", mininterval=1, delay=QUIET, leave=False) as bar:
-                found = [*check(lecture, engine, bar.update), *not_drawn(lecture, engine, bar.update)]
-            problems = sorted(found, key=lambda problem: problem.line)
+                problems_ = [*check(lecture, engine, bar.update), *not_drawn(lecture, engine, bar.update)]
+            problems = sorted(problems_, key=lambda problem: problem.line)
         except HeadlightError as error:
             print(f"{path}: {error_message(error)}", file=sys.stderr)
             wrong += 1
@@ -48,33 +48,34 @@ def check_files(paths: Iterable[Path]) -> int:
         for problem in problems:
             print(f"{path}:{problem.line}: {problem.sentence}", file=sys.stderr)
         claims = sum(len(step.expects) for step in lecture.steps)
-        gaps = {"path": str(path), "steps": len(lecture.steps), "claims": claims, "problems": len(problems)}
-        print(_("{path}: steps {steps}, claims {claims}, problems {problems}", **gaps))
+        fields = {"path": str(path), "steps": len(lecture.steps), "claims": claims, "problems": len(problems)}
+        print(_("{path}: steps {steps}, claims {claims}, problems {problems}", **fields))
         if away := sorted({name for step in lecture.steps for name in step.needs} - models_here(lecture, engine)):
-            gaps = {"path": str(path), "names": ", ".join(away)}
-            print(_("{path}: steps were not checked, because these models are not here: {names}", **gaps))
+            fields = {"path": str(path), "names": ", ".join(away)}
+            print(_("{path}: steps were not checked, because these models are not here: {names}", **fields))
         wrong += len(problems)
     return min(wrong, 1)
 
 
 def not_drawn(lecture: Lecture, engine: Engine, on_step: Callable[[], object] = lambda: None) -> list[Problem]:
     """The steps whose view a lecture cannot show whole, with the reason. What cannot be run is a problem of `check`."""
-    found, there = list[Problem](), models_here(lecture, engine)
+    problems, models = list[Problem](), models_here(lecture, engine)
     for step in lecture.steps:
         on_step()
-        if not step.page or not can_run(step, there):
+        if not step.page or not can_run(step, models):
             continue
         try:
             drawn = picture(engine, step.page, revealed_view(StepRuns(engine, step), step))
         except NotDrawable as error:
-            found.append(Problem(step.line, str(error)))
+            problems.append(Problem(step.line, str(error)))
         except HeadlightError:
             continue
         if panels.is_empty(drawn):
-            found.append(Problem(step.line, _("the picture of this step is empty: no weight differs, or there is nothing to draw")))
+            empty = _("the picture of this step is empty: no weight differs, or there is nothing to draw")
+            problems.append(Problem(step.line, empty))
         for width, height in WINDOWS:
             cut = list(dict.fromkeys(cut_labels(drawn, (width, height))))
-            gaps = {"window": f"{width}×{height}", "labels": ", ".join(cut[:MOST_NAMED]), "count": len(cut)}
+            fields = {"window": f"{width}×{height}", "labels": ", ".join(cut[:MOST_NAMED]), "count": len(cut)}
             if cut:
-                found.append(Problem(step.line, _("labels cut at {window}: {count}, such as {labels}", **gaps)))
-    return found
+                problems.append(Problem(step.line, _("labels cut at {window}: {count}, such as {labels}", **fields)))
+    return problems

@@ -87,23 +87,23 @@ class LectureDeck:
 
     def view(self, step: int) -> str | None:
         """Name of the picture of a step, if it is prepared."""
-        found = self._prepared.get(step)
-        return found.view.name if found is not None and found.view is not None else None
+        prepared = self._prepared.get(step)
+        return prepared.view.name if prepared is not None and prepared.view is not None else None
 
     def packed(self, step: int) -> PackedView | None:
         """The picture of a step, if it is prepared."""
-        found = self._prepared.get(step)
-        return found.view if found is not None else None
+        prepared = self._prepared.get(step)
+        return prepared.view if prepared is not None else None
 
     def problem(self, step: int) -> str:
         """Why a step has no picture or no answer; empty: it has them, or is not prepared yet."""
-        found = self._prepared.get(step)
-        return found.problem if found is not None else ""
+        prepared = self._prepared.get(step)
+        return prepared.problem if prepared is not None else ""
 
     def answer(self, step: int) -> Answer | None:
         """The answer of the run to the question of a step, if it is prepared."""
-        found = self._prepared.get(step)
-        return found.answer if found is not None else None
+        prepared = self._prepared.get(step)
+        return prepared.answer if prepared is not None else None
 
     @property
     def prepared(self) -> int:
@@ -113,7 +113,7 @@ class LectureDeck:
     @property
     def nbytes(self) -> int:
         """Bytes of its pictures."""
-        return sum(len(found.view.data) for found in list(self._prepared.values()) if found.view is not None)
+        return sum(len(prepared.view.data) for prepared in list(self._prepared.values()) if prepared.view is not None)
 
     @property
     def is_begun(self) -> bool:
@@ -156,9 +156,9 @@ class LectureDeck:
 
     def _prepare_all(self) -> None:
         while (step := self._next()) is not None:
-            found = self._prepare(step)
-            self.slides[step] = found.slide
-            self._prepared[step] = found
+            prepared = self._prepare(step)
+            self.slides[step] = prepared.slide
+            self._prepared[step] = prepared
             if self.prepared == len(self.slides):
                 self._all_prepared.set()
             self._tell()
@@ -178,16 +178,16 @@ class LectureDeck:
         """The step to prepare next: the first one, from the present step on, that is not prepared."""
         with self._lock:
             ahead = [*range(self._first, len(self.slides)), *range(self._first)]
-            found = next((step for step in ahead if step not in self._prepared), None)
-            if found is None:
+            following = next((step for step in ahead if step not in self._prepared), None)
+            if following is None:
                 self._thread = None
-            return found
+            return following
 
     def _prepare(self, step: int) -> Prepared:
-        one, slide = self.lecture.steps[step], self.slides[step]
+        this, slide = self.lecture.steps[step], self.slides[step]
         with speaking(self.lecture.language):
             try:
-                return self._ran(one, slide)
+                return self._ran(this, slide)
             except (HeadlightError, NotDrawable) as error:
                 text = error_message(error) if isinstance(error, HeadlightError) else str(error)
                 return Prepared(None, text, slide, None)
@@ -195,20 +195,20 @@ class LectureDeck:
                 _log.exception("The view of step %d of the lecture %s could not be prepared.", step + 1, self.name)
                 return Prepared(None, _("This view could not be prepared; the server’s log says why."), slide, None)
 
-    def _ran(self, one: Step, slide: Slide) -> Prepared:
+    def _ran(self, this: Step, slide: Slide) -> Prepared:
         """The picture, the answer and the places of the points of one step. A question without an answer keeps its picture."""
-        runs, shown = StepRuns(self.engine, one), one.view
-        slide = replace(slide, notes=markdown.html(one.notes + about_heads(self.engine, one)))
+        runs, view_ = StepRuns(self.engine, this), this.view
+        slide = replace(slide, notes=markdown.html(this.notes + about_heads(self.engine, this)))
         points, problem, answer = list[Any](), "", None
         try:
-            points = [placed(runs, point) for point in one.points]
-            if one.question is not None:
-                answer, asked = answered(runs, one)
-                slide, shown = replace(slide, question=asked), revealed_view(runs, one)
+            points = [placed(runs, point) for point in this.points]
+            if this.question is not None:
+                answer, asked = answered(runs, this)
+                slide, view_ = replace(slide, question=asked), revealed_view(runs, this)
         except HeadlightError as error:
             problem = error_message(error)
             slide = replace(slide, question=None)
-        view = PackedView.of(picture(self.engine, one.page, shown).packed()) if one.link else None
+        view = PackedView.of(picture(self.engine, this.page, view_).packed()) if this.link else None
         return Prepared(view, problem, replace(slide, points=tuple(points)), answer)
 
 
@@ -240,21 +240,21 @@ def placed(runs: StepRuns, point: Point) -> dict[str, Any]:
         at = position_of(strip, point.key)
         return {"label": tokens.plain(strip.texts[at]), "note": note, "keyStrip": point.strip, "key": at}
     attention, head = runs.attention(trace, point.head)
-    found: dict[str, Any] = {"note": note, "site": str(attention.site), "head": head, "queryStrip": attention.query_tokens}
+    fields: dict[str, Any] = {"note": note, "site": str(attention.site), "head": head, "queryStrip": attention.query_tokens}
     if point.kind == "head":
-        return found | {"label": tokens.site(attention.site, head)}
-    found["query"] = row(trace, attention, point.query)
-    label = tokens.queries(trace, attention)[found["query"]]
+        return fields | {"label": tokens.site(attention.site, head)}
+    fields["query"] = row(trace, attention, point.query)
+    label = tokens.queries(trace, attention)[fields["query"]]
     if point.kind == "cell":
-        found |= {"keyStrip": attention.key_tokens, "key": column(trace, attention, point.key)}
-        label = _("“{query}” attends to “{key}”", query=label, key=tokens.keys(trace, attention)[found["key"]])
-    return found | {"label": label}
+        fields |= {"keyStrip": attention.key_tokens, "key": column(trace, attention, point.key)}
+        label = _("“{query}” attends to “{key}”", query=label, key=tokens.keys(trace, attention)[fields["key"]])
+    return fields | {"label": label}
 
 
 def slide_json(slide: Slide) -> dict[str, Any]:
     """A slide as JSON values, without the notes; if it asks something, also without its words and points, which say the answer."""
-    found = {name: value for name, value in asdict(slide).items() if name != "notes"}
-    return found | {"words": "", "points": ()} if slide.question is not None else found
+    fields = {name: value for name, value in asdict(slide).items() if name != "notes"}
+    return fields | {"words": "", "points": ()} if slide.question is not None else fields
 
 
 def deck_event(deck: LectureDeck) -> dict[str, Any]:

@@ -86,10 +86,10 @@ class Downloads:
             deck.prepare(0)
             return None
         key = deck.content, kind
-        if (found := self._made.get(key)) is None and key not in self._flight:
+        if (made := self._made.get(key)) is None and key not in self._flight:
             admit(self._kinds[kind].cost)
             self._flight.begin(key, lambda: self._make(deck, kind), self._maker.submit)
-        return found
+        return made
 
     def _make(self, deck: LectureDeck, kind: str) -> None:
         key = deck.content, kind

@@ -73,8 +73,8 @@ def mathml(latex: str, block: bool = False) -> str:
         latex: the formula, without dollar signs.
         block: whether the formula has a line of its own.
     """
-    found = _converted(latex, block) if len(latex) <= LONGEST else None
-    return f"<code>{escape(latex)}</code>" if found is None else ElementTree.tostring(found, encoding="unicode")
+    mathml = _converted(latex, block) if len(latex) <= LONGEST else None
+    return f"<code>{escape(latex)}</code>" if mathml is None else ElementTree.tostring(mathml, encoding="unicode")
 
 
 def tree(latex: str, block: bool = False) -> dict[str, Any] | None:
@@ -83,8 +83,8 @@ def tree(latex: str, block: bool = False) -> dict[str, Any] | None:
     Args:
         latex, block: as for `mathml`.
     """
-    found = _converted(latex, block) if len(latex) <= LONGEST else None
-    return None if found is None else _node(found)
+    mathml = _converted(latex, block) if len(latex) <= LONGEST else None
+    return None if mathml is None else _node(mathml)
 
 
 def _node(element: ElementTree.Element) -> dict[str, Any]:
@@ -96,14 +96,14 @@ def _converted(latex: str, block: bool) -> ElementTree.Element | None:
     """The MathML of a formula with the attributes on the list; None: it is broken, or an element is not one of ELEMENTS."""
     try:
         text = convert(latex, display="block" if block else "inline")
-        found = ElementTree.fromstring(re.sub(r' xmlns="[^"]*"', "", text, count=1))
+        tree_ = ElementTree.fromstring(re.sub(r' xmlns="[^"]*"', "", text, count=1))
     except (Exception, RecursionError):  # the converter raises whatever it meets in a broken formula
         return None
-    for element in found.iter():
+    for element in tree_.iter():
         if element.tag not in ELEMENTS:
             return None
         if element.tag == "msup" and element[1].text in PRIMES:
             element.tag, element[1].tag = "mrow", "mo"
             element[1].attrib = {"lspace": "0", "rspace": "0"}
         element.attrib = {name: value for name, value in element.attrib.items() if name in ATTRIBUTES}
-    return found
+    return tree_

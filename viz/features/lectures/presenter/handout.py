@@ -56,16 +56,16 @@ def _typeset(deck: LectureDeck, steps: Sequence[Mapping[str, Any]]) -> bytes:
     Raises:
         typst.TypstError: a step holds what typst refuses.
     """
-    told = {
+    lecture_ = {
         "title": deck.title,
         "language": deck.language.partition("-")[0],
-        "fonts": [fonts.OWN, *fonts.PREFERRED],
+        "fonts": [fonts.BUNDLED, *fonts.PREFERRED],
         "accent": LIGHT.accent,
         "steps": steps,
     }
     import typst
 
-    inputs = {"told": json.dumps(told, ensure_ascii=False)}
+    inputs = {"told": json.dumps(lecture_, ensure_ascii=False)}
     made: bytes = typst.compile(input=_DOCUMENT.read_bytes(), font_paths=fonts.with_formulas(), sys_inputs=inputs, format="pdf")
     return made
 
@@ -90,7 +90,7 @@ def _not_printed() -> str:
 
 def _step(deck: LectureDeck, number: int) -> dict[str, Any]:
     """One page as JSON values."""
-    one, slide, problem = deck.lecture.steps[number], deck.slides[number], deck.problem(number)
+    step, slide, problem = deck.lecture.steps[number], deck.slides[number], deck.problem(number)
     try:
         rows = _side_by_side(_figures(deck, number))
     except (HeadlightError, NotDrawable) as error:
@@ -99,11 +99,11 @@ def _step(deck: LectureDeck, number: int) -> dict[str, Any]:
         _log.exception("The picture of step %d of the lecture %s could not be printed.", number + 1, deck.name)
         rows, problem = [], _not_printed()
     asked = None
-    if slide.question is not None and one.question is not None:
-        prompt, answer = blocks(one.question.prompt), deck.answer(number)
+    if slide.question is not None and step.question is not None:
+        prompt, answer = blocks(step.question.prompt), deck.answer(number)
         asked = {"prompt": prompt, "answer": _answer(slide.question, answer) if answer is not None else ""}
-    told = {"title": slide.title, "chapter": slide.chapter, "words": blocks(one.words), "question": asked}
-    return told | {"rows": rows, "problem": problem}
+    page_ = {"title": slide.title, "chapter": slide.chapter, "words": blocks(step.words), "question": asked}
+    return page_ | {"rows": rows, "problem": problem}
 
 
 def _side_by_side(figures: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -131,7 +131,7 @@ def _answer(question: Question, answer: Answer) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Shown:
+class _Drawing:
     """A drawing of a step on its page.
 
     Attributes:
@@ -151,12 +151,17 @@ class _Shown:
             return self.drawn.name in _WIDE
         return isinstance(self.drawn, Table) and len(self.drawn.columns) > MOST_NARROW
 
-    def told(self, width: float, wide: bool) -> dict[str, Any]:
+    def described(self, width: float, wide: bool) -> dict[str, Any]:
         """Its JSON values, with so many millimeters of width."""
-        told = {"title": self.title, "caption": self.caption, "width": width, "wide": wide, "svg": "", "table": None, "words": []}
-        if isinstance(self.drawn, Figure):
-            return told | {"svg": svg(self.drawn.draw(Options(width=width, font_size=8))).decode()}
-        return told | ({"words": blocks(self.drawn)} if isinstance(self.drawn, str) else {"table": scenes.table_header(self.drawn)})
+        fields = {"title": self.title, "caption": self.caption, "width": width, "wide": wide, "svg": "", "table": None, "words": []}
+        match self.drawn:
+            case Figure():
+                fields["svg"] = svg(self.drawn.draw(Options(width=width, font_size=8))).decode()
+            case str():
+                fields["words"] = blocks(self.drawn)
+            case _:
+                fields["table"] = scenes.table_header(self.drawn)
+        return fields
 
 
 _WIDE, MOST_NARROW = ("atlas", "tree"), 4
@@ -167,12 +172,12 @@ def _figures(deck: LectureDeck, number: int) -> Iterator[dict[str, Any]]:
     """The drawings of a step's picture, as the screen shows them; two that are not wide fit side by side."""
     drawn = list(_drawn(deck, deck.lecture.steps[number])) if deck.packed(number) is not None else []
     wide = [part for part in drawn if part.is_wide and (part is drawn[0] or not isinstance(part.drawn, Figure))]
-    for part in sorted(drawn, key=lambda one: one in wide and one is not drawn[0]):
+    for part in sorted(drawn, key=lambda drawing: drawing in wide and drawing is not drawn[0]):
         width = TWO_COLUMNS if part in wide else ONE_COLUMN if len(drawn) > 1 else ONE_COLUMN * 1.4
-        yield part.told(width, part in wide)
+        yield part.described(width, part in wide)
 
 
-def _drawn(deck: LectureDeck, step: Step) -> Iterator[_Shown]:
+def _drawn(deck: LectureDeck, step: Step) -> Iterator[_Drawing]:
     """What is printed of each panel: figures of runs with captions of their own, and the numbers that the screen has."""
     page, panels = page_and_panels(deck.engine, step.page, revealed_view(StepRuns(deck.engine, step), step))
     for panel in panels:
@@ -180,31 +185,31 @@ def _drawn(deck: LectureDeck, step: Step) -> Iterator[_Shown]:
         for part in panel.paper() if panel.paper is not None else [panel]:
             drawn = content_of(part, title) if isinstance(part, Panel) else figure_of(part, title)
             if isinstance(part, OfRun) and isinstance(drawn, Figure):
-                yield _Shown(drawn, drawn.title, caption(part.trace, drawn.title))
+                yield _Drawing(drawn, drawn.title, caption(part.trace, drawn.title))
             elif drawn is not None:
-                yield _Shown(drawn, *_texts(page, panel, title, first=panel is panels[0]))
+                yield _Drawing(drawn, *_texts(page, panel, title, first=panel is panels[0]))
 
 
 def _texts(page: Page, panel: Panel, title: str, first: bool) -> tuple[str, str]:
     """The title above a panel's own figure or table, and its caption; that of the first names the run, too."""
-    told = [caption(page.trace, title)] if first and title else []
-    said = [panel.note] if panel.note.rstrip(".:") != title else []
-    return "" if first else panel.title, " ".join([*told, *said])
+    described = [caption(page.trace, title)] if first and title else []
+    notes = [panel.note] if panel.note.rstrip(".:") != title else []
+    return "" if first else panel.title, " ".join([*described, *notes])
 
 
 def blocks(markdown: str) -> list[dict[str, Any]]:
     """The paragraphs and items of a text in Markdown, each as runs of text with their emphasis."""
-    found, item = list[dict[str, Any]](), False
+    paragraphs, item = list[dict[str, Any]](), False
     for token in markup.tokens(markdown):
         if token.type in ("list_item_open", "list_item_close"):
             item = token.type == "list_item_open"
         elif token.type == "inline":
-            found.append({"item": item, "parts": list(_runs(token.children or []))})
+            paragraphs.append({"item": item, "parts": list(_runs(token.children or []))})
         elif token.type == "math_block":
-            found.append({"item": False, "parts": [_formula(token.content, [], block=True)]})
+            paragraphs.append({"item": False, "parts": [_formula(token.content, [], block=True)]})
         elif token.type in ("fence", "code_block"):
-            found.append({"item": False, "parts": [_run(token.content, ["code"])]})
-    return found
+            paragraphs.append({"item": False, "parts": [_run(token.content, ["code"])]})
+    return paragraphs
 
 
 def _runs(tokens: Sequence[Token]) -> Iterator[dict[str, Any]]:
@@ -224,12 +229,12 @@ def _runs(tokens: Sequence[Token]) -> Iterator[dict[str, Any]]:
 
 def _formula(latex: str, marks: Sequence[str], block: bool) -> dict[str, Any]:
     """A formula; its source as code where it cannot be converted, as on screen."""
-    found = formulas.tree(latex, block)
-    if found is None:
+    formula = formulas.tree(latex, block)
+    if formula is None:
         return _run(latex, [*marks, "code"])
-    return _run("", marks) | {"formula": found, "block": block}
+    return _run("", marks) | {"formula": formula, "block": block}
 
 
 def _run(text: str, marks: Sequence[str]) -> dict[str, Any]:
-    shown = {"text": text, "strong": "strong" in marks, "em": "em" in marks, "code": "code" in marks}
-    return shown | {"formula": None, "block": False}
+    run = {"text": text, "strong": "strong" in marks, "em": "em" in marks, "code": "code" in marks}
+    return run | {"formula": None, "block": False}

@@ -55,9 +55,9 @@ def lecturer(deck: LectureDeck, path: str) -> Response:
     with speaking(deck.language):
         keys = strings.listed_keys()
     listed = "".join(f"<dt>{escape(key)}</dt><dd>{escape(does)}</dd>" for key, does in keys)
-    told = {"name": deck.name, "slides": [slide_json(slide) for slide in deck.slides], "deck": path}
-    told |= {"views": view_store.address(), "classes": class_routes.base()}
-    return _served("lecturer", deck.title, deck.language, told, listed=listed)
+    data = {"name": deck.name, "slides": [slide_json(slide) for slide in deck.slides], "deck": path}
+    data |= {"views": view_store.address(), "classes": class_routes.base()}
+    return _served("lecturer", deck.title, deck.language, data, listed=listed)
 
 
 def student(deck: Deck) -> Response:
@@ -98,9 +98,9 @@ def making(deck: LectureDeck, lectures: str) -> Response:
     Args:
         lectures: URL path of the list of lectures.
     """
-    gaps = {"heading": escape(deck.title), "steps": str(len(deck.slides)), "prepared": str(deck.prepared)}
-    gaps |= {"list": escape(lectures), "lectures": escape(_("Lectures"))}
-    response = _spoken("making", deck.title, current(), {"texts": strings.making()}, **gaps)
+    fields = {"heading": escape(deck.title), "steps": str(len(deck.slides)), "prepared": str(deck.prepared)}
+    fields |= {"list": escape(lectures), "lectures": escape(_("Lectures"))}
+    response = _spoken("making", deck.title, current(), {"texts": strings.making()}, **fields)
     response.status_code = 202
     response.headers.update({"Cache-Control": "no-store", "Vary": "Accept", "Retry-After": "1"})
     return response
@@ -119,7 +119,7 @@ def file(deck: LectureDeck) -> bytes:
 def _file(deck: LectureDeck) -> str:
     steps = range(len(deck.slides))
     views = {view.name: view for step in steps if (view := deck.packed(step)) is not None}
-    told = {
+    data = {
         "texts": strings.scripts(),
         "slides": [slide_json(slide) for slide in deck.slides],
         "prepared": _packed(deck_event(deck)),
@@ -133,12 +133,12 @@ def _file(deck: LectureDeck) -> str:
     )
     body = _body("file")
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-    return _html("file", escape(deck.title), deck.language, body, told, policy=meta, more=more, source="", script=script)
+    return _html("file", escape(deck.title), deck.language, body, data, policy=meta, more=more, source="", script=script)
 
 
-def _packed(told: Mapping[str, Any]) -> str:
+def _packed(data: Mapping[str, Any]) -> str:
     """JSON values as base64 of gzip: whoever looks into the page does not read the answers before the questions."""
-    return base64.b64encode(gzip.compress(json.dumps(told, ensure_ascii=False).encode(), 9, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(json.dumps(data, ensure_ascii=False).encode(), 9, mtime=0)).decode("ascii")
 
 
 def script_address(kind: str) -> str:
@@ -159,28 +159,28 @@ ROUTE = Route(f"{transport.address()}/script/{{name}}", _serve_script)
 """For `st.App(routes=…)`; must come before the route of parts."""
 
 
-def _served(kind: str, title: str, language: str, told: Mapping[str, Any], **gaps: str) -> Response:
+def _served(kind: str, title: str, language: str, data: Mapping[str, Any], **fields: str) -> Response:
     with speaking(language):
-        return _spoken(kind, title, language, told, **gaps)
+        return _spoken(kind, title, language, data, **fields)
 
 
-def _spoken(kind: str, title: str, language: str, told: Mapping[str, Any], **gaps: str) -> Response:
+def _spoken(kind: str, title: str, language: str, data: Mapping[str, Any], **fields: str) -> Response:
     source = f' src="{script_address(kind)}"'
-    page = {"texts": strings.scripts(), **told}
-    html = _html(kind, escape(title), language, _body(kind, **gaps), page, policy="", more="", source=source, script="")
+    page = {"texts": strings.scripts(), **data}
+    html = _html(kind, escape(title), language, _body(kind, **fields), page, policy="", more="", source=source, script="")
     return Response(html, headers=_HEADERS, media_type="text/html")
 
 
 def _html(kind: str, title: str, language: str, body: str, page: Mapping[str, Any], **parts: str) -> str:
     data = json.dumps(page, ensure_ascii=False).replace("<", "\\u003c")
     style = (carried_face() if kind == "file" else served_face()) + schemes() + _read("presenting.css")
-    gaps = {"kind": kind, "title": title, "language": escape(language), "body": body, "page": data, "style": style}
-    return Template(_read("page.html")).substitute(gaps, **parts)
+    fields = {"kind": kind, "title": title, "language": escape(language), "body": body, "page": data, "style": style}
+    return Template(_read("page.html")).substitute(fields, **parts)
 
 
-def _body(kind: str, **gaps: str) -> str:
+def _body(kind: str, **fields: str) -> str:
     sentences = {name: escape(text).replace(_OPTION, f"<code>{_OPTION}</code>") for name, text in strings.page().items()}
-    return Template(_read(f"{kind}.html")).substitute(sentences, **gaps)
+    return Template(_read(f"{kind}.html")).substitute(sentences, **fields)
 
 
 @cache

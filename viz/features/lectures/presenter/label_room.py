@@ -30,14 +30,14 @@ LONGEST_KEY = 92.0
 """Room of a slanted label above a map, in pixels of a drawing."""
 
 
-def cut_labels(found: Picture, window: tuple[int, int], size: float = SIZE) -> Iterator[str]:
+def cut_labels(picture: Picture, window: tuple[int, int], size: float = SIZE) -> Iterator[str]:
     """The labels of rows and columns that would not be written whole at this size of the window, and of the type."""
-    for panel, pairs in zip(found.panels, _paired(found), strict=True):
+    for panel, pairs in zip(picture.panels, _paired(picture), strict=True):
         across = _width(pairs, window, size) / size
-        if panel.kind in ("Atlas", "Film") and found.choice.get("large"):
-            yield from _cut_in_map(*_axes(found, panel.scene), across - 30)  # the border and the padding of a large head
+        if panel.kind in ("Atlas", "Film") and picture.choice.get("large"):
+            yield from _cut_in_map(*_axes(picture, panel.scene), across - 30)  # the border and the padding of a large head
         elif panel.kind in ("Cells", "Lines"):
-            header = unpack(found.scenes[panel.scene])[0]
+            header = unpack(picture.scenes[panel.scene])[0]
             if panel.kind == "Cells":
                 yield from _cut_in_map(header["queries"], header["keys"], across)
             else:
@@ -45,11 +45,11 @@ def cut_labels(found: Picture, window: tuple[int, int], size: float = SIZE) -> I
                 yield from (text for text in (*header["queries"], *header["keys"]) if text_width(text, TALL, STRONG) > room)
 
 
-def _paired(found: Picture) -> list[bool]:
+def _paired(picture: Picture) -> list[bool]:
     """Whether each panel is one of two halves that stand side by side where there is room."""
-    pairs = [False] * len(found.panels)
+    pairs = [False] * len(picture.panels)
     for at in range(len(pairs) - 1):
-        if "whole" not in (found.panels[at].width, found.panels[at + 1].width) and not pairs[at]:
+        if "whole" not in (picture.panels[at].width, picture.panels[at + 1].width) and not pairs[at]:
             pairs[at] = pairs[at + 1] = True
     return pairs
 
@@ -60,10 +60,10 @@ def _width(pairs: bool, window: tuple[int, int], size: float) -> float:
     return (stage - 12) / 2 if pairs and stage >= 2 * 300 * size + 12 else stage
 
 
-def _axes(found: Picture, scene: str) -> tuple[Sequence[str], Sequence[str]]:
+def _axes(picture: Picture, scene: str) -> tuple[Sequence[str], Sequence[str]]:
     """The labels of the rows and columns of the selected head."""
-    groups = overview_of(found, scene)[0]["groups"]
-    group: Mapping[str, Any] = next(one for one in groups if any(site["site"] == found.choice["site"] for site in one["sites"]))
+    groups = overview_of(picture, scene)[0]["groups"]
+    group: Mapping[str, Any] = next(g for g in groups if any(site["site"] == picture.choice["site"] for site in g["sites"]))
     return group["queries"], group["keys"]
 
 
@@ -85,9 +85,9 @@ def _cut_in_map(queries: Sequence[str], keys: Sequence[str], across: float) -> I
 def text_width(text: str, size: float, weight: int = 400) -> float:
     """Width of a text in the typeface of the app. Wide characters, which it does not have, are as wide as they are high."""
     wide = [unicodedata.east_asian_width(character) in "WF" for character in text]
-    own = "".join(character for character, is_wide in zip(text, wide, strict=True) if not is_wide)
+    narrow = "".join(character for character, is_wide in zip(text, wide, strict=True) if not is_wide)
     face = _face(weight)
-    return sum(wide) * size + (face.getlength(own) / face.size * size if face is not None else len(own) * size / 2)
+    return sum(wide) * size + (face.getlength(narrow) / face.size * size if face is not None else len(narrow) * size / 2)
 
 
 @lru_cache(maxsize=4)

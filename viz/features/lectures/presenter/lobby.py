@@ -31,16 +31,16 @@ def show() -> None:
 
 def _lectures() -> list[Lecture]:
     """The lectures that can be read, those in the language of the page and English ones first; for others a warning is drawn."""
-    found, engine = list[Lecture](), my_engine()
+    lectures, engine = list[Lecture](), my_engine()
     for name in library.files():
         try:
             lecture = library.load(name)
             with suppress(EngineAway):  # then all steps are told
                 lecture = lecture.shown_with(library.models_here(lecture, engine))
-            found.append(lecture)
+            lectures.append(lecture)
         except BadLecture as error:
             st.warning(tokens.markdown(error_message(error)), icon=":material/info:")
-    return sorted(found, key=lambda lecture: (lecture.language != current(), lecture.language != "en"))
+    return sorted(lectures, key=lambda lecture: (lecture.language != current(), lecture.language != "en"))
 
 
 def _card(lecture: Lecture) -> None:
@@ -48,8 +48,8 @@ def _card(lecture: Lecture) -> None:
     with st.container(border=True, key=f"lecture-{lecture.name}"):
         st.markdown(f"**{tokens.markdown(lecture.title)}**")
         steps = len(lecture.steps)
-        gaps = {"minutes": lecture.minutes, "steps": steps, "language": LANGUAGES.get(lecture.language, lecture.language)}
-        about = _n("{minutes} min · {steps} step · {language}", "{minutes} min · {steps} steps · {language}", steps, **gaps)
+        fields = {"minutes": lecture.minutes, "steps": steps, "language": LANGUAGES.get(lecture.language, lecture.language)}
+        about = _n("{minutes} min · {steps} step · {language}", "{minutes} min · {steps} steps · {language}", steps, **fields)
         st.caption(tokens.markdown(about))
         if lecture.chapters:
             st.caption(tokens.markdown(" · ".join(title for title, _first in lecture.chapters)))

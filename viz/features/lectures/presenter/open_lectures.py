@@ -93,10 +93,10 @@ class Lectures:
 
     def held(self, deck: LectureDeck) -> OpenLecture:
         """The events of a lecture, kept as long as somebody follows them. Called on the event loop."""
-        found = self._held.get(id(deck))  # while it lives, so does its deck
-        if found is None:
-            found = self._held[id(deck)] = OpenLecture(deck)
-        return found
+        lecture = self._held.get(id(deck))  # while it lives, so does its deck
+        if lecture is None:
+            lecture = self._held[id(deck)] = OpenLecture(deck)
+        return lecture
 
     def run(self, deck: LectureDeck, step: int, text: str, address: str) -> PackedView:
         """The picture of a step's view with another sentence. Waits for the run.
@@ -104,8 +104,8 @@ class Lectures:
         Raises:
             HeadlightError, NotDrawable: the run is not possible, or has no picture.
         """
-        one = deck.lecture.steps[step]
-        view = replace(one.view, text=text, target="", begin="", query=-1, key=-1, step=-1, hypothesis=0)
+        step_ = deck.lecture.steps[step]
+        view = replace(step_.view, text=text, target="", begin="", query=-1, key=-1, step=-1, hypothesis=0)
         engine = self._engine_for(f"off the path {new_token()}", address)
         with speaking(deck.language):
-            return PackedView.of(picture(engine, one.page, view).packed())
+            return PackedView.of(picture(engine, step_.page, view).packed())

@@ -68,15 +68,15 @@ class Picture:
         return pack(header, {name: np.frombuffer(data, np.uint8) for name, data in ({**self.scenes, **pieces}).items()})
 
 
-def is_empty(found: Picture) -> bool:
+def is_empty(picture: Picture) -> bool:
     """Whether a picture shows nothing: no panel has a token, a row or a number, or the changes of weights are all zero."""
-    return all(_shows_nothing(found, panel) for panel in found.panels) or any(
-        _changes_nothing(found, panel) for panel in found.panels if panel.kind == "Atlas"
+    return all(_shows_nothing(picture, panel) for panel in picture.panels) or any(
+        _changes_nothing(picture, panel) for panel in picture.panels if panel.kind == "Atlas"
     )
 
 
-def _shows_nothing(found: Picture, panel: PicturePanel) -> bool:
-    header, blobs = unpack(found.scenes[panel.scene])
+def _shows_nothing(picture: Picture, panel: PicturePanel) -> bool:
+    header, blobs = unpack(picture.scenes[panel.scene])
     if panel.kind == "Strips":
         return not any(strip["tokens"] for strip in header["strips"])
     if panel.kind in ("Table", "Bars", "Text"):
@@ -86,19 +86,19 @@ def _shows_nothing(found: Picture, panel: PicturePanel) -> bool:
     return panel.kind == "Cells" and not (blobs["there"].size and blobs["there"].any())
 
 
-def _changes_nothing(found: Picture, panel: PicturePanel) -> bool:
+def _changes_nothing(picture: Picture, panel: PicturePanel) -> bool:
     """Whether an atlas of signed changes has none."""
-    overview, blobs = overview_of(found, panel.scene)
+    overview, blobs = overview_of(picture, panel.scene)
     weights = [codes for name, codes in blobs.items() if name.startswith("weights/")]
     return "signed" in overview and all((codes == NO_CHANGE).all() for codes in weights)
 
 
-def overview_of(found: Picture, scene: str) -> tuple[dict[str, Any], dict[str, Array]]:
+def overview_of(picture: Picture, scene: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Header and blobs of the overview of an atlas or a film, whose small parts travel in the scene."""
-    header, blobs = unpack(found.scenes[scene])
+    header, blobs = unpack(picture.scenes[scene])
     if "overview" in blobs:
         return unpack(blobs["overview"].tobytes())
-    pieces = {**found.pieces, **carried(found.scenes[scene])}
+    pieces = {**picture.pieces, **carried(picture.scenes[scene])}
     return unpack(pieces[f"{header['parts']['overview']['name']}/{WHOLE}"])
 
 
@@ -109,10 +109,10 @@ def carried(scene: bytes, follows: bool = False) -> dict[str, bytes]:
         follows: whether the drawing shows what is selected in others: with another selection, only its header is kept (picture.js).
     """
     header, blobs = unpack(scene)
-    found: dict[str, bytes] = {}
-    for name, place in header.get("parts", {}).items():
+    pieces: dict[str, bytes] = {}
+    for name, entry in header.get("parts", {}).items():
         is_held = name in blobs
-        data = PART_CACHE.piece(place["name"], WHOLE) if not is_held else blobs[name].tobytes() if follows else None
+        data = PART_CACHE.piece(entry["name"], WHOLE) if not is_held else blobs[name].tobytes() if follows else None
         if data is not None:
-            found[f"{place['name']}/{WHOLE}"] = data
-    return found
+            pieces[f"{entry['name']}/{WHOLE}"] = data
+    return pieces

@@ -28,11 +28,11 @@ def answered(runs: StepRuns, step: Step) -> tuple[Answer, Question]:
     """
     asked = step.question
     assert asked is not None, "the step asks something"
-    found = answers.answer(runs, asked)
-    shown = found.options if asked.kind == "output" else tuple(map(tokens.plain, found.options))  # tokens, else sentences
-    question = replace(unanswered(asked), options=shown, given=given(runs, asked))
-    question = replace(question, layout="tokens") if found.strip else question
-    return Answer(right_options(asked.kind, found), found.shares, found.number), question
+    answer = answers.answer(runs, asked)
+    options = answer.options if asked.kind == "output" else tuple(map(tokens.plain, answer.options))  # tokens, else sentences
+    question = replace(unanswered(asked), options=options, given=given(runs, asked))
+    question = replace(question, layout="tokens") if answer.strip else question
+    return Answer(right_options(asked.kind, answer), answer.shares, answer.number), question
 
 
 def unanswered(asked: script.Question) -> Question:
@@ -58,12 +58,12 @@ CLOSE = 0.1
 """An option is right, too, whose weight is within this share of the largest, as a number within it is."""
 
 
-def right_options(kind: str, found: answers.Answer) -> tuple[int, ...]:
+def right_options(kind: str, answer: answers.Answer) -> tuple[int, ...]:
     """The right options: of a question for the largest weight all whose weight is close to it."""
     if kind in ("key", "head"):
-        least = (1 - CLOSE) * found.shares[found.right]
-        return tuple(index for index, share in enumerate(found.shares) if share >= least)
-    return (found.right,) if found.right >= 0 else ()
+        least = (1 - CLOSE) * answer.shares[answer.right]
+        return tuple(index for index, share in enumerate(answer.shares) if share >= least)
+    return (answer.right,) if answer.right >= 0 else ()
 
 
 def given(runs: StepRuns, asked: script.Question) -> tuple[Strip, ...]:
@@ -71,7 +71,7 @@ def given(runs: StepRuns, asked: script.Question) -> tuple[Strip, ...]:
     subject = asked.subject
     trace = runs.padded()[1] if subject.kind == "padding" else runs.run(asked.scope)
     written = tokens.written_strip(trace)
-    shown = {name: len(strip) for name, strip in trace.tokens.items()}
+    counts = {name: len(strip) for name, strip in trace.tokens.items()}
     outlined = dict[str, set[int]]()
     if subject.query is not None or subject.key is not None:
         attention, _head = runs.attention(trace, subject.head)
@@ -80,15 +80,15 @@ def given(runs: StepRuns, asked: script.Question) -> tuple[Strip, ...]:
         if subject.key is not None:
             outlined.setdefault(attention.key_tokens, set()).add(column(trace, attention, subject.key))
         elif asked.kind == "key" and attention.key_tokens != attention.query_tokens:
-            shown[attention.key_tokens] = 0  # its tokens are the options
+            counts[attention.key_tokens] = 0  # its tokens are the options
     elif subject.kind == "output":
-        shown[written] = first_written(trace) if written == "source" else 0
+        counts[written] = first_written(trace) if written == "source" else 0
     elif subject.at is not None:
-        shown[written] = trace.steps[step_of(trace, subject.at)].computed[1]
+        counts[written] = trace.steps[step_of(trace, subject.at)].computed[1]
     return tuple(
-        Strip(language_of(trace, name), tuple(tokens.strip(strip)[: shown[name]]), tuple(sorted(outlined.get(name, ()))))
+        Strip(language_of(trace, name), tuple(tokens.strip(strip)[: counts[name]]), tuple(sorted(outlined.get(name, ()))))
         for name, strip in trace.tokens.items()
-        if shown[name]
+        if counts[name]
     )
 
 

@@ -35,10 +35,10 @@ class PackedView:
     def of(cls, picture: bytes) -> "PackedView":
         """The picture in compressed form; the same object for equal pictures that are still held."""
         name = content_hash(picture)
-        found = _VIEWS.get(name)
-        if found is None:
-            found = _VIEWS[name] = cls(gzip.compress(picture, 6, mtime=0), name)
-        return found
+        view = _VIEWS.get(name)
+        if view is None:
+            view = _VIEWS[name] = cls(gzip.compress(picture, 6, mtime=0), name)
+        return view
 
 
 _VIEWS: WeakValueDictionary[str, PackedView] = WeakValueDictionary()

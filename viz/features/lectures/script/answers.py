@@ -66,14 +66,14 @@ def _token(runs: StepRuns, question: Question) -> Answer:
     trace = runs.run(question.scope)
     step = trace.steps[step_of(trace, question.subject.at)]
     options = question.options or tuple(sorted(candidate.text for candidate in step.candidates[:CANDIDATES]))
-    found, ids = distribution(trace, step), runs.ids(trace)
+    log_probabilities, ids = distribution(trace, step), runs.ids(trace)
     if missing := [text for text in options if text not in ids]:
         raise BadClaim(reason=_("the vocabulary has no token “{text}”", text=missing[0]))
-    shares = tuple(float(np.exp(found[ids[text]])) for text in options)
+    shares = tuple(float(np.exp(log_probabilities[ids[text]])) for text in options)
     return Answer(options, _index(options, step.chosen.text), shares)
 
 
-def _index(options: tuple[str, ...], found: str) -> int:
-    if found not in options:
-        raise BadClaim(reason=_("the run gives “{found}”, which is not one of the options", found=found))
-    return options.index(found)
+def _index(options: tuple[str, ...], text: str) -> int:
+    if text not in options:
+        raise BadClaim(reason=_("the run gives “{found}”, which is not one of the options", found=text))
+    return options.index(text)

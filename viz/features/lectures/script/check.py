@@ -15,7 +15,7 @@ from viz.features.lectures.script.answers import answer
 from viz.features.lectures.script.claim_values import number_of, text_of
 from viz.features.lectures.script.lecture import Claim, Lecture, Point, Problem, Step
 from viz.features.lectures.script.library import models_here
-from viz.features.lectures.script.telling import told
+from viz.features.lectures.script.telling import spoiler_problems
 from viz.i18n.translate import _, error_message
 from viz.i18n.translate import problem as reason
 
@@ -39,12 +39,12 @@ def check(lecture: Lecture, engine: Engine, on_step: Callable[[], object] = lamb
     Raises:
         EngineAway: the engine does not answer.
     """
-    found, there = [*lecture.problems, *_models(lecture, engine)], models_here(lecture, engine)
+    problems, models = [*lecture.problems, *_models(lecture, engine)], models_here(lecture, engine)
     for step in lecture.steps:
-        if step.page and can_run(step, there):
-            found += check_step(step, engine)
+        if step.page and can_run(step, models):
+            problems += check_step(step, engine)
         on_step()
-    return sorted(found, key=lambda problem: problem.line)
+    return sorted(problems, key=lambda problem: problem.line)
 
 
 def can_run(step: Step, models: Collection[str]) -> bool:
@@ -64,41 +64,41 @@ def check_step(step: Step, engine: Engine) -> list[Problem]:
             runs.run(Scope(side="B"))
     except HeadlightError as error:
         return [Problem(step.line, error_message(error))]
-    found = [problem for point in step.points for problem in _refused(point.line, partial(located, runs, point))]
+    problems = [problem for point in step.points for problem in _refused(point.line, partial(located, runs, point))]
     if step.question is not None:
-        found += _refused(step.question.line, partial(answer, runs, step.question)) or told(runs, step)
-    return found + [problem for claim in step.expects for problem in check_claim(runs, claim)]
+        problems += _refused(step.question.line, partial(answer, runs, step.question)) or spoiler_problems(runs, step)
+    return problems + [problem for claim in step.expects for problem in check_claim(runs, claim)]
 
 
 def check_claim(runs: StepRuns, claim: Claim) -> list[Problem]:
     """Why a claim is not true of the real run; empty: it is."""
     try:
         if claim.quoted:
-            found = text_of(runs, claim.subject, claim.scope)
-            true, said = _holds(claim.relation, found, claim.value), f"“{found}”"
+            value = text_of(runs, claim.subject, claim.scope)
+            true, words = _holds(claim.relation, value, claim.value), f"“{value}”"
         else:
             number = number_of(runs, claim.subject, claim.scope)
-            true, said = _compares(claim.relation, number, claim.value), f"{number:.6g}"
+            true, words = _compares(claim.relation, number, claim.value), f"{number:.6g}"
     except HeadlightError as error:
         return [Problem(claim.line, error_message(error))]
-    return [] if true else [Problem(claim.line, _("not true: {claim}. The run gives {found}.", claim=claim.text, found=said))]
+    return [] if true else [Problem(claim.line, _("not true: {claim}. The run gives {found}.", claim=claim.text, found=words))]
 
 
-def _holds(relation: str, found: str, value: str) -> bool:
+def _holds(relation: str, text: str, value: str) -> bool:
     match relation:
         case "contains":
-            return value in found
+            return value in text
         case "lacks":
-            return value not in found
-    return (found == value) == (relation == "=")
+            return value not in text
+    return (text == value) == (relation == "=")
 
 
-def _compares(relation: str, found: float, value: str) -> bool:
+def _compares(relation: str, number: float, value: str) -> bool:
     """Whether a relation holds; `=` allows for rounding to the decimals that are written."""
     if relation in _RELATIONS:
-        return _RELATIONS[relation](found, float(value))
+        return _RELATIONS[relation](number, float(value))
     decimals = len(value.partition(".")[2])
-    return abs(found - float(value)) <= 0.5 * 10.0**-decimals + 1e-9
+    return abs(number - float(value)) <= 0.5 * 10.0**-decimals + 1e-9
 
 
 @dataclass(frozen=True)
@@ -153,12 +153,12 @@ def _models(lecture: Lecture, engine: Engine) -> Iterator[Problem]:
     """Models that the front matter names and that are not here, and models of views that it does not name."""
     for name in lecture.models:
         try:
-            found = engine.ask(Describe(name))
+            info = engine.ask(Describe(name))
         except HeadlightError as error:
             yield Problem(1, error_message(error))
         else:
-            if found.problem:
-                yield Problem(1, reason(found))
+            if info.problem:
+                yield Problem(1, reason(info))
     for step in lecture.steps:
         name = without_step(step.view.model)[0]
         if step.page and name not in (*lecture.models, *step.needs):

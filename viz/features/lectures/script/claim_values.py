@@ -77,8 +77,8 @@ def output(trace: Trace) -> str:
 
 def _plain(trace: Trace, strip: str, start: int, end: int | None) -> str:
     tokens = trace.tokens[strip]
-    shown = zip(tokens.texts[start:end], tokens.special[start:end], strict=True)
-    return " ".join(text for text, special in shown if not special)
+    written = zip(tokens.texts[start:end], tokens.special[start:end], strict=True)
+    return " ".join(text for text, special in written if not special)
 
 
 def distribution(trace: Trace, step: Step) -> Array:
@@ -91,8 +91,8 @@ def distribution(trace: Trace, step: Step) -> Array:
         raise BadClaim(reason=_("this network generates nothing"))
     logits = trace.logits[step.computed[1] - 1].astype(np.float64)
     highest = logits.max()
-    found: Array = logits - highest - np.log(np.exp(logits - highest).sum())
-    return found
+    log_probabilities: Array = logits - highest - np.log(np.exp(logits - highest).sum())
+    return log_probabilities
 
 
 def _id(runs: StepRuns, trace: Trace, text: str) -> int:
@@ -148,13 +148,13 @@ def _of_head(runs: StepRuns, trace: Trace, subject: Subject, final: Trace | None
 
 
 def _probability(runs: StepRuns, trace: Trace, subject: Subject) -> float:
-    found = distribution(trace, trace.steps[step_of(trace, subject.at)])
-    return float(np.exp(found[_id(runs, trace, subject.name)]))
+    log_probabilities = distribution(trace, trace.steps[step_of(trace, subject.at)])
+    return float(np.exp(log_probabilities[_id(runs, trace, subject.name)]))
 
 
 def _rank(runs: StepRuns, trace: Trace, subject: Subject) -> float:
-    found = distribution(trace, trace.steps[step_of(trace, subject.at)])
-    return float((found > found[_id(runs, trace, subject.name)]).sum() + 1)
+    log_probabilities = distribution(trace, trace.steps[step_of(trace, subject.at)])
+    return float((log_probabilities > log_probabilities[_id(runs, trace, subject.name)]).sum() + 1)
 
 
 def _log_probability(_runs: StepRuns, trace: Trace, _subject: Subject) -> float:
@@ -191,9 +191,9 @@ def _measure(runs: StepRuns, subject: Subject, scope: Scope) -> float:
 
 def _lens(runs: StepRuns, trace: Trace, subject: Subject) -> str:
     names = output_names(runs.spec)
-    found = lens(trace, runs.spec, runs.tensors(names), count=1)
-    if not 0 <= subject.number < len(found.layers):
+    lens_ = lens(trace, runs.spec, runs.tensors(names), count=1)
+    if not 0 <= subject.number < len(lens_.layers):
         raise BadClaim(reason=_("there is no layer {layer}: layers are counted from 0", layer=subject.number))
     position = trace.steps[step_of(trace, subject.at)].computed[1] - 1
-    id_ = int(found.ids[subject.number, position, 0])
-    return next(text for text, own in runs.ids(trace).items() if own == id_)
+    id_ = int(lens_.ids[subject.number, position, 0])
+    return next(text for text, known in runs.ids(trace).items() if known == id_)

@@ -102,24 +102,24 @@ _SUBJECTS: Mapping[str, Callable[[str, Parts], Subject]] = {
 
 def scope(parts: Parts) -> Scope:
     """The words before a subject: change, B, without edits, with {…}, snapshot N. They end with a colon."""
-    said = Scope()
+    scope = Scope()
     while True:
         if parts.skip("change"):
-            said = replace(said, change=True)
+            scope = replace(scope, change=True)
         elif parts.skip("B"):
-            said = replace(said, side="B")
+            scope = replace(scope, side="B")
         elif parts.skip("without"):
             parts.expect("edits")
-            said = replace(said, side="plain")
+            scope = replace(scope, side="plain")
         elif parts.skip("with"):
-            said = replace(said, edits=_edits(parts.take(_("edits in braces"))))
+            scope = replace(scope, edits=_edits(parts.take(_("edits in braces"))))
         elif parts.skip("snapshot"):
-            said = replace(said, snapshot=parts.whole(_("step of the snapshot")))
+            scope = replace(scope, snapshot=parts.whole(_("step of the snapshot")))
         else:
             break
-    if said != Scope():
+    if scope != Scope():
         parts.expect(":")
-    return said
+    return scope
 
 
 def _edits(part: str) -> str:
@@ -197,26 +197,26 @@ def point(text: str, line: int) -> Point:
     Raises:
         Unreadable: it is not of that form.
     """
-    told, _dash, note = text.partition(" — ")
-    if told.startswith("stage "):
-        return Point("stage", note.strip(), line, stage=told.removeprefix("stage ").strip())
-    parts = Parts(told)
+    location, _dash, note = text.partition(" — ")
+    if location.startswith("stage "):
+        return Point("stage", note.strip(), line, stage=location.removeprefix("stage ").strip())
+    parts = Parts(location)
     kind = parts.take(_("target of the pointer"))
     match kind:
         case "token":
             strip = parts.take(_("source or target"))
             if strip not in ("source", "target"):
                 raise Unreadable(_("“{kind}” is not one of: {there}", kind=strip, there="source, target"))
-            found = Point("token", note.strip(), line, strip=strip, key=parts.token(_("token")))
+            point = Point("token", note.strip(), line, strip=strip, key=parts.token(_("token")))
         case "row":
-            found = Point("row", note.strip(), line, head=parts.head(), query=parts.row())
+            point = Point("row", note.strip(), line, head=parts.head(), query=parts.row())
         case "cell":
-            place = cell("", parts)
-            found = Point("cell", note.strip(), line, head=place.head, query=place.query, key=place.key)
+            cell_ = cell("", parts)
+            point = Point("cell", note.strip(), line, head=cell_.head, query=cell_.query, key=cell_.key)
         case "head":
             site = parts.head().site
-            found = Point("head", note.strip(), line, head=Head(site, parts.whole(_("head number"))))
+            point = Point("head", note.strip(), line, head=Head(site, parts.whole(_("head number"))))
         case _unknown:
             raise Unreadable(_("“{kind}” is not one of: {there}", kind=kind, there="token, row, cell, head, stage"))
     parts.end()
-    return found
+    return point

@@ -91,7 +91,7 @@ def _naming(front: str, model: str) -> str:
     lines = front.split("\n")
     for number, line in enumerate(lines):
         key, _colon, value = line.partition(":")
-        there = [name.strip() for name in value.split(",")]
-        if key.strip() == "models" and model not in there:
-            lines[number] = f"models: {', '.join([*filter(None, there), model])}"
+        models = [name.strip() for name in value.split(",")]
+        if key.strip() == "models" and model not in models:
+            lines[number] = f"models: {', '.join([*filter(None, models), model])}"
     return "\n".join(lines)

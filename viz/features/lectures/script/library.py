@@ -23,11 +23,11 @@ _NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
 
 def files() -> dict[str, Path]:
     """The files of all lectures by name, such as `attention.en`. A file of the own folder replaces a bundled one of its name."""
-    folders = [BUNDLED, *([Path(own)] if (own := os.environ.get(VARIABLE)) else [])]
-    found: dict[str, Path] = {}
+    folders = [BUNDLED, *([Path(configured)] if (configured := os.environ.get(VARIABLE)) else [])]
+    paths: dict[str, Path] = {}
     for folder in folders:
-        found |= {path.stem: path for path in sorted(folder.glob("*.md"))[:MOST_FILES] if is_name(path.stem)}
-    return found
+        paths |= {path.stem: path for path in sorted(folder.glob("*.md"))[:MOST_FILES] if is_name(path.stem)}
+    return paths
 
 
 def is_name(name: str) -> bool:
@@ -41,10 +41,10 @@ def load(name: str) -> Lecture:
     Raises:
         BadLecture: there is none, or it cannot be read.
     """
-    there = files()
-    if name not in there:
-        raise BadLecture(lecture=name[:80], line=1, reason=_("there is no such file; available: {there}", there=", ".join(there)))
-    return open_file(there[name])
+    paths = files()
+    if name not in paths:
+        raise BadLecture(lecture=name[:80], line=1, reason=_("there is no such file; available: {there}", there=", ".join(paths)))
+    return open_file(paths[name])
 
 
 def models_here(lecture: Lecture, engine: Engine) -> frozenset[str]:

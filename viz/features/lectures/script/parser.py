@@ -37,20 +37,20 @@ class _Draft:
     Attributes:
         line: its first line.
         words: lines of Markdown.
-        said: the lines of each instruction with their numbers.
+        instructions: the lines of each instruction with their numbers.
         heading: its own heading.
         chapter: the chapter that it begins; empty: none.
     """
 
     line: int
     words: list[str] = field(default_factory=list)
-    said: list[tuple[int, str, str]] = field(default_factory=list)
+    instructions: list[tuple[int, str, str]] = field(default_factory=list)
     heading: str = ""
     chapter: str = ""
 
     def all(self, name: str) -> list[tuple[int, str]]:
         """Line and text of the instructions called `name`."""
-        return [(line, text) for line, own, text in self.said if own == name]
+        return [(line, text) for line, key, text in self.instructions if key == name]
 
 
 def decode(data: bytes, name: str) -> str:
@@ -81,13 +81,13 @@ def read(text: str, name: str) -> Lecture:
     lines = text.replace("\r\n", "\n").replace("\x00", "�").split("\n")
     front, first = _front_matter(lines, name)
     problems = list[Problem]()
-    drafts = [draft for draft in _drafts(lines, first, problems) if draft.words or draft.said or draft.heading or draft.chapter]
+    drafts = [d for d in _drafts(lines, first, problems) if d.words or d.instructions or d.heading or d.chapter]
     if not drafts:
         raise BadLecture(lecture=name, line=first + 1, reason=_("the file has no steps"))
     if len(drafts) > MOST_STEPS:
-        gaps = {"count": len(drafts), "most": MOST_STEPS}
+        fields = {"count": len(drafts), "most": MOST_STEPS}
         raise BadLecture(
-            lecture=name, line=drafts[MOST_STEPS].line, reason=_("too many steps: {count}; the limit is {most}", **gaps)
+            lecture=name, line=drafts[MOST_STEPS].line, reason=_("too many steps: {count}; the limit is {most}", **fields)
         )
     steps, chapter = list[Step](), ""
     for number, draft in enumerate(drafts):
@@ -106,23 +106,23 @@ def _front_matter(lines: Sequence[str], name: str) -> tuple[Mapping[str, tuple[s
     ends = [number for number, line in enumerate(lines[:50]) if line.rstrip() == "---"]
     if len(ends) < 2 or ends[0] != 0:
         raise refuse(1, _("the first line must be ---, followed by title, language, minutes and models, and by another ---"))
-    found: dict[str, tuple[str, ...]] = {}
+    entries: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(lines[1 : ends[1]], start=2):
         key, colon, value = (part.strip() for part in line.partition(":"))
         if not line.strip():
             continue
-        if not colon or key not in FRONT_MATTER or key in found:
-            gaps = {"line": line.strip()[:40], "there": ", ".join(FRONT_MATTER)}
+        if not colon or key not in FRONT_MATTER or key in entries:
+            fields = {"line": line.strip()[:40], "there": ", ".join(FRONT_MATTER)}
             raise refuse(
-                number, _("“{line}” is not accepted here. Write each of these lines once, as NAME: VALUE: {there}", **gaps)
+                number, _("“{line}” is not accepted here. Write each of these lines once, as NAME: VALUE: {there}", **fields)
             )
-        found[key] = tuple(part.strip() for part in value.split(",") if part.strip()) if key == "models" else (value,)
-    if missing := [key for key in FRONT_MATTER if not any(found.get(key, ()))]:
+        entries[key] = tuple(part.strip() for part in value.split(",") if part.strip()) if key == "models" else (value,)
+    if missing := [key for key in FRONT_MATTER if not any(entries.get(key, ()))]:
         raise refuse(ends[1] + 1, _("missing at the top of the file: {missing}", missing=", ".join(missing)))
-    minutes = found["minutes"][0]
+    minutes = entries["minutes"][0]
     if not (minutes.isascii() and minutes.isdigit() and 1 <= len(minutes) <= 4):
         raise refuse(1, _("minutes must be a whole number, not {found}", found=minutes[:40]))
-    return found, ends[1] + 1
+    return entries, ends[1] + 1
 
 
 def _drafts(lines: Sequence[str], first: int, problems: list[Problem]) -> Iterator[_Draft]:
@@ -153,17 +153,17 @@ def _take(draft: _Draft, number: int, line: str, last: bool, problems: list[Prob
     Returns:
         Whether this line belongs to an instruction.
     """
-    said = _INSTRUCTION.fullmatch(line.rstrip())
+    instruction = _INSTRUCTION.fullmatch(line.rstrip())
     if last and line.startswith("  ") and line.strip():
-        where, name, text = draft.said[-1]
-        draft.said[-1] = where, name, f"{text} {line.strip()}"
+        where, name, text = draft.instructions[-1]
+        draft.instructions[-1] = where, name, f"{text} {line.strip()}"
         return True
-    if said and said[1] in INSTRUCTIONS:
-        draft.said.append((number, said[1], said[2]))
+    if instruction and instruction[1] in INSTRUCTIONS:
+        draft.instructions.append((number, instruction[1], instruction[2]))
         return True
-    if said:
-        gaps = {"word": said[1], "there": ", ".join(INSTRUCTIONS)}
-        problems.append(Problem(number, _("“{word}:” is not an instruction. Instructions: {there}", **gaps)))
+    if instruction:
+        fields = {"word": instruction[1], "there": ", ".join(INSTRUCTIONS)}
+        problems.append(Problem(number, _("“{word}:” is not an instruction. Instructions: {there}", **fields)))
     elif line.startswith("# ") and not draft.chapter:
         draft.chapter = line[2:].strip()
     elif line.startswith("## ") and not draft.heading:
@@ -177,33 +177,33 @@ def harmless(words: str) -> str:
     """Markdown whose raw HTML is text: `<` before a tag is escaped outside of code. Takes linear time, whatever is typed."""
     parts = re.split("(`+)", words)  # text, backquotes, text, backquotes, …
     places: dict[str, list[int]] = {}
-    for place in range(len(parts) - 2, 0, -2):
-        places.setdefault(parts[place], []).append(place)
+    for number in range(len(parts) - 2, 0, -2):
+        places.setdefault(parts[number], []).append(number)
     end = 0
-    for place, part in enumerate(parts):
-        if place % 2:
+    for number, part in enumerate(parts):
+        if number % 2:
             later = places[part]
             later.pop()
-            if place > end and later:
+            if number > end and later:
                 end = later[-1]  # the next backquotes of the same length end the code
-        elif place >= end:
-            parts[place] = _TAG.sub("\\\\<", part)
+        elif number >= end:
+            parts[number] = _TAG.sub("\\\\<", part)
     return "".join(parts)
 
 
 def _words(lines: Sequence[str]) -> str:
     """The lines of Markdown as one text; code blocks stay as they are."""
-    found, block = list[str](), list[str]()
+    kept, block = list[str](), list[str]()
     fence = ""
     for line in lines:
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1] == fence):
-            found += [harmless("\n".join(block)), line] if block and not fence else [*block, line]
+            kept += [harmless("\n".join(block)), line] if block and not fence else [*block, line]
             block, fence = [], "" if fence else mark[1]
         else:
             block.append(line)
-    found += block if fence else [harmless("\n".join(block))]
-    return "\n".join(found).strip()
+    kept += block if fence else [harmless("\n".join(block))]
+    return "\n".join(kept).strip()
 
 
 def _step(number: int, chapter: str, draft: _Draft, models: Sequence[str], problems: list[Problem]) -> Step:
@@ -254,13 +254,13 @@ def _question(draft: _Draft, problems: list[Problem]) -> Question | None:
 
 def _view(draft: _Draft, models: Sequence[str], problems: list[Problem]) -> tuple[str, ViewState, str]:
     """Page, view and text of a step's link."""
-    found = draft.all("view")
-    if len(found) != 1:
-        line = found[1][0] if found else draft.line
-        problems.append(Problem(line, _("a step needs exactly one view: line; found: {count}", count=len(found))))
-    if not found:
+    views = draft.all("view")
+    if len(views) != 1:
+        line = views[1][0] if views else draft.line
+        problems.append(Problem(line, _("a step needs exactly one view: line; found: {count}", count=len(views))))
+    if not views:
         return "", ViewState(model=models[0]), ""
-    line, link = found[0]
+    line, link = views[0]
     page, view, sentences = parse_link(link)
     problems += [Problem(line, sentence) for sentence in sentences]
     return page, replace(view, model=view.model or models[0]), link
@@ -273,8 +273,8 @@ def parse_link(link: str) -> tuple[str, ViewState, list[str]]:
     pages = pages_of_steps()
     page = url.path.strip("/") or next(iter(pages))  # the app opens on Explore
     if page not in pages or url.scheme not in ("", "http", "https"):
-        gaps = {"link": link[:80], "there": ", ".join(f"/{name}" for name in pages)}
-        return "", ViewState(), [_("“{link}” is not a page of the app. Pages: {there}", **gaps)]
+        fields = {"link": link[:80], "there": ", ".join(f"/{name}" for name in pages)}
+        return "", ViewState(), [_("“{link}” is not a page of the app. Pages: {there}", **fields)]
     query: dict[str, str] = {}
     for name, value in parse_qsl(url.query, keep_blank_values=True):
         query[name] = f"{query[name]}; {value}" if name == "edit" and name in query else value

@@ -13,7 +13,7 @@ DECIMALS = range(1, 5)
 """Numbers of decimals to which an answer may be said."""
 
 
-def told(runs: StepRuns, step: Step) -> list[Problem]:
+def spoiler_problems(runs: StepRuns, step: Step) -> list[Problem]:
     """The problems of a question that the run answers.
 
     Raises:
@@ -21,11 +21,11 @@ def told(runs: StepRuns, step: Step) -> list[Problem]:
     """
     asked = step.question
     assert asked is not None, "the step asks something"
-    found = answer(runs, asked)
-    shown = " ".join((step.title, asked.prompt, step.words))
+    result = answer(runs, asked)
+    visible = " ".join((step.title, asked.prompt, step.words))
     problems = [
-        _("the heading, the question or the text gives away the answer: {answer}", answer=said)
-        for said in _said(asked, found, shown)
+        _("the heading, the question or the text gives away the answer: {answer}", answer=words)
+        for words in _given_away(asked, result, visible)
     ]
     problems += [
         _("“{text}” occurs in several rows: {rows}; name the whole row, {row}", text=text, rows=", ".join(rows), row=whole)
@@ -34,17 +34,17 @@ def told(runs: StepRuns, step: Step) -> list[Problem]:
     return [Problem(asked.line, problem) for problem in problems]
 
 
-def _said(asked: Question, found: Answer, shown: str) -> Iterator[str]:
+def _given_away(asked: Question, result: Answer, visible: str) -> Iterator[str]:
     """The answer as the words have it. Words that name wrong options beside the right one do not tell."""
-    if found.number is not None:
-        written = re.sub(r"(?<=\d),(?=\d)", ".", shown.replace("{,}", ".").replace("−", "-"))
-        forms = {f"{found.number:.{digits}f}" for digits in DECIMALS} - {"0.0"}
-        whole = {f"{found.number:.0f}"} if found.number == round(found.number) else set[str]()
+    if result.number is not None:
+        written = re.sub(r"(?<=\d),(?=\d)", ".", visible.replace("{,}", ".").replace("−", "-"))
+        forms = {f"{result.number:.{digits}f}" for digits in DECIMALS} - {"0.0"}
+        whole = {f"{result.number:.0f}"} if result.number == round(result.number) else set[str]()
         yield from dict.fromkeys(number for number in re.findall(r"-?\d+(?:\.\d+)?", written) if number in forms | whole)
         return
-    words = [text for text in dict.fromkeys(found.options) if any(map(str.isalnum, text))]
-    named = [text for text in words if re.search(rf"(?<![\w-]){re.escape(text)}(?!\w)", shown, re.IGNORECASE)]
-    if asked.kind != "head" and named == [found.options[found.right]]:
+    words = [text for text in dict.fromkeys(result.options) if any(map(str.isalnum, text))]
+    named = [text for text in words if re.search(rf"(?<![\w-]){re.escape(text)}(?!\w)", visible, re.IGNORECASE)]
+    if asked.kind != "head" and named == [result.options[result.right]]:
         yield f"“{named[0]}”"
 
 
