@@ -16,6 +16,7 @@ from viz.feature import features
 from viz.session import cell_route, memory_metrics, patient_engine
 from viz.session.access import ClosedPaths, Pace
 from viz.session.appearing import AppearsWhenStill
+from viz.session.message_cache import refer_to_recent_messages
 from viz.session.middleware import EveryAnswer, guard_connections, known_hosts
 from viz.session.state import show_failure, start
 from viz.session.widget_values import ignore_forged_values
@@ -34,6 +35,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     start(*(read for feature in features() for read in feature.settings))
     memory_metrics.register()
     ignore_forged_values()
+    refer_to_recent_messages()
     for begin in (begin for feature in features() for begin in feature.starts):
         begin()
     guard_connections()

@@ -12,6 +12,7 @@ from tests.patience import PROGRAM_LIMITS
 
 ROOT = Path(__file__).parent
 LEAST_S = 60.0
+LEAST_SCRIPT_S = 1.0
 LOOK_S = 0.1
 """Pauses between the looks of a loop are no longer than this, and so decide nothing."""
 
@@ -74,6 +75,29 @@ def test_a_limit_of_the_program_stands_where_tests_lift_it(module: str) -> None:
     assert found is not None
     assert found.origin is not None
     assert f"\n{PROGRAM_LIMITS[module]} = " in Path(found.origin).read_text("utf-8")
+
+
+SCRIPT_LIMIT = re.compile(r"^const (\w+_MS) = (.*?);", re.MULTILINE)
+"""A span of time in a script."""
+
+PATIENT = re.compile(r"globalThis\.headlightPatience \?\? \d+")
+"""One that browser tests lengthen (tests/browser/conftest.py): in it, the script expects something of the server."""
+
+EXPECTS_NOTHING = {
+    "AGAIN_MS": "pauses between tries, which go on",
+    "AHEAD_MS": "a random pause before what is needed later is fetched",
+    "KEPT_MS": "a minute",
+    "NOTICE_MS": "how long a notice stays, at which tests look many times",
+    "QUIET_MS": "a pause before the script runs",
+}
+"""Other spans of a second and more in scripts, and why none decides a test's result."""
+
+
+def test_tests_lengthen_what_a_script_waits_for_the_server() -> None:
+    for path in (ROOT.parent / "viz").rglob("*.js"):
+        for name, span in SCRIPT_LIMIT.findall(path.read_text("utf-8")):
+            short = span.replace("_", "").isdecimal() and int(span) < 1000 * LEAST_SCRIPT_S
+            assert PATIENT.fullmatch(span) or short or name in EXPECTS_NOTHING, f"{path.name}: {name} = {span}"
 
 
 @pytest.mark.parametrize(

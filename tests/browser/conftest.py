@@ -82,6 +82,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory, app_server: SharedServer) ->
 def profile(browser: Browser) -> Iterator[BrowserContext]:
     """One browser profile for all tests of a process: its cache holds Streamlit's scripts, so pages open a third faster."""
     context = browser.new_context()
+    context.add_init_script(f"globalThis.headlightPatience = {PATIENCE_MS}")  # of scripts with the server, tests.test_patience
     yield context
     context.close()
 

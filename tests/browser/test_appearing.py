@@ -14,9 +14,6 @@ SIZES = ((1440, 900), (1024, 768))
 MOST = 0.1
 """What is good by the measure of the web, Cumulative Layout Shift."""
 
-PATIENT = "globalThis.headlightPatience = Infinity;"
-"""On a busy machine, too, a page is looked at when it is whole."""
-
 SHIFT = """() => new Promise((done) => {
   const isCounted = ({ hadRecentInput }) => !hadRecentInput;
   const total = (entries) => entries.filter(isCounted).reduce((sum, { value }) => sum + value, 0);
@@ -29,7 +26,6 @@ SHIFT = """() => new Promise((done) => {
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_opened_by_its_link_moves_nothing_that_has_appeared(watched: Page, serve: Serve, path: str) -> None:
-    watched.add_init_script(PATIENT)
     for width, height in SIZES:
         watched.set_viewport_size({"width": width, "height": height})
         page = opened(watched, f"{serve(APP)}/{path}?text=Ein+Hund.")

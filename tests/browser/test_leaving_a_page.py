@@ -37,15 +37,21 @@ class SlowAnswers:
         else:
             self.browser.send(message)
 
-    def ended(self) -> bool:
-        """Whether a run of the script is known to have ended only to the server."""
-        return any(ForwardMsg.FromString(each).WhichOneof("type") == "script_finished" for each in self._waiting)
+    @property
+    def ends(self) -> int:
+        """How many runs of the script are known to have ended only to the server."""
+        return sum(map(is_end, self._waiting))
 
     def go_on(self) -> None:
         """Says what was held back."""
         self.held = False
         while self._waiting:
             self.browser.send(self._waiting.pop(0))
+
+
+def is_end(message: str | bytes) -> bool:
+    """Whether a message of the server says that a run of the script has ended."""
+    return bool(ForwardMsg.FromString(message).WhichOneof("type") == "script_finished")
 
 
 def stepping(page: Page, serve: Serve) -> Page:
@@ -102,14 +108,18 @@ def test_what_is_done_on_a_page_that_is_left_is_not_drawn_into_the_next_one(watc
 
 @pytest.mark.thorough
 def test_what_is_done_after_the_browsers_back_key_is_not_drawn_into_the_page_before(watched: Page, serve: Serve) -> None:
+    """Runs end meanwhile that the browser learns of late: it then dropped what the server took for known, and was dead."""
     answers = SlowAnswers(watched)
     page = opened(watched, f"{serve(APP)}/masks?text=ein+hund+spielt+im+schnee")
     page.get_by_role("link", name="Step through").click()
     page.wait_for_url("**/step?*")
     expect(drawing(page, "player")).to_have_attribute("data-step", "0")
+    rest(page)
     answers.held = True
     while urlsplit(page.url).path == "/step":  # parameters of its URL are places in the browser's history, too
+        ends = answers.ends
         page.go_back(wait_until="commit")
+        until(page, lambda ends=ends: answers.ends > ends)  # type: ignore[misc]
     drawing(page, "player").locator("button").first.focus()
     page.keyboard.press("ArrowRight")
     expect(drawing(page, "player")).to_have_attribute("data-step", "1")
@@ -147,7 +157,7 @@ def test_what_is_clicked_before_the_answer_to_a_sentence_is_here_does_not_take_i
     answers.held = True
     page.get_by_role("textbox", name="Input sentence").fill("zwei hunde")
     page.keyboard.press("Enter")
-    until(page, answers.ended)
+    until(page, lambda: answers.ends > 0)
     page.get_by_role("button" if then == "Run" else "link", name=then, exact=True).click()
     page.wait_for_timeout(REPORTED_MS)
     answers.go_on()

@@ -4,7 +4,7 @@ const NARROWEST = 264; // a card narrower than this goes below the others
 const BETWEEN = 16;
 const LEAST_FILLING = 200; // a card may be so narrow where all of them fill a screen
 const FOOT = 58; // readout and scale below the cards
-const PATIENCE_MS = 3000; // how long a requested head stays outlined while Python has not answered
+const PATIENCE_MS = globalThis.headlightPatience ?? 3000; // how long a requested head stays outlined while Python has not answered
 
 /** What the elements of a card are built from. Tokens are left out, so a new sentence keeps the card and the keyboard's focus. */
 const inWords = ({ title, axes, sites }) => [title, axes, sites.map(({ site, label, names }) => [site, label, names.length])];

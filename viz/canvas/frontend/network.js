@@ -3,7 +3,7 @@
 // beside the map one token moves through the network: of a whole play, only its end is reported.
 
 const SETTLE_MS = 120;
-const WAIT_MS = 4000; // how long a requested stage stays marked while Python has not answered
+const WAIT_MS = globalThis.headlightPatience ?? 4000; // how long a requested stage stays marked while Python has not answered
 const AROUND_MOTION = 400; // pixels of the window for what is above the moving picture, and for the title of its stage below
 const AROUND_NARROW_MOTION = 300; // where it is narrow, the page goes on below it
 const [LOWEST_MOTION, LOWEST_NARROW_MOTION, HIGHEST_MOTION] = [430, 520, 620];

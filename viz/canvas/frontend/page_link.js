@@ -4,7 +4,7 @@
 
 const PAGE_LINK = "a[data-testid=stSidebarNavLink], a[data-testid=stPageLink-NavLink]";
 const SENT_MS = 100; // after this time Streamlit has sent a report: it collects those of a moment
-const LEFT_MS = 5000; // after this time without another page, reports go out again
+const LEFT_MS = globalThis.headlightPatience ?? 5000; // after this time without another page, reports go out again
 
 class PageLinks {
   constructor() {
@@ -65,7 +65,7 @@ class PageLinks {
   }
 }
 
-const ANSWERED_MS = 3000; // within this time the last step of what played is in the address bar
+const ANSWERED_MS = globalThis.headlightPatience ?? 3000; // within this time the last step of what played is in the address bar
 
 /** The browser's history of what plays: the address bar follows each step, but all steps of a play are one entry. */
 class PlayedEntry {

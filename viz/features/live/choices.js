@@ -1,7 +1,7 @@
 // Choices beside the sentence: R samples again, S silences a head of the atlas or lets it speak again, the slider of the temperature
 // is moved. The route is asked at once. The page's script learns of R and S when they are painted; the slider tells it itself.
 
-const CHOICE_MS = 5000; // within this time the script draws a choice, or never will
+const CHOICE_MS = globalThis.headlightPatience ?? 5000; // within this time the script draws a choice, or never will
 const TEMPERATURE = ".st-key-widget-temperature input[type=range]";
 
 class Choices {

@@ -5,7 +5,7 @@
 
 const REST = "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]";
 const KNOWN_MS = 20; // how often it is checked whether the script knows
-const LEAVING_MS = 5000; // after this time the page is left anyway
+const LEAVING_MS = globalThis.headlightPatience ?? 5000; // after this time the page is left anyway
 
 /** Puts a text into the box as if it were typed. */
 function put(box, text) {

@@ -1,7 +1,7 @@
 // The page's script, as the sentence box sees it: whether it runs, and the Enter key from which it learns of the sentence.
 
 const AGREED_MS = 50; // how often it is checked whether the script has ended
-const DUE_MS = 5000; // within this time the script has answered, or never will
+const DUE_MS = globalThis.headlightPatience ?? 5000; // within this time the script has answered, or never will
 
 class PageScript {
   constructor() {
