@@ -40,6 +40,7 @@ class Classroom:
         step: the present step, counted from 0.
         polls: the polls of questions that were asked, by step.
         devices: hashes of the devices that joined.
+        orders: how many orders of lecturers were done; the state of the class says it, and a page does not go back behind its own.
         saved: called after each change that outlives a restart.
     """
 
@@ -50,6 +51,7 @@ class Classroom:
     step: int = 0
     polls: dict[int, Poll] = field(default_factory=dict)
     devices: set[str] = field(default_factory=set)
+    orders: int = 0
     saved: Callable[["Classroom"], None] = lambda room: None
     students: EventFeed = field(init=False)
     lecturers: EventFeed = field(default_factory=EventFeed)
@@ -106,6 +108,7 @@ class Classroom:
             else:
                 raise InvalidCommand(name[:40])
         if order.keys() - {"pointer"}:
+            self.orders += 1
             self.refresh()
 
     def answer(self, device: str, step: object, value: object) -> Outcome:
@@ -211,6 +214,7 @@ class Classroom:
         following, answer = self.step + 1, self.deck.answer(self.step)
         return {
             "black": self._black,
+            "orders": self.orders,
             "notes": self.slide.notes,
             "told": self.slide.words,
             "known": asdict(answer) if answer is not None else None,

@@ -179,7 +179,7 @@ class ClassRoutes:
             room.apply_command(order)
         except InvalidCommand as error:
             raise Refusal(400, _("The class does not accept this: {what}.", what=error)) from None
-        return Response(status_code=204, headers=_NO_STORE)
+        return JSONResponse({"orders": room.orders}, headers=_NO_STORE)
 
     async def _take_key(self, request: Request) -> Response:
         """Gives the lecturer's second device the key, which it sends once."""

@@ -3,7 +3,6 @@
 const [SMALLEST, LARGEST, BY] = [0.9, 3, 0.15];
 const POINTER_MS = 80;
 const NOTICE_MS = 4000;
-const ECHO_MS = 1500; // own orders come back from the server; other lecturers' orders are taken after this time
 
 const page = JSON.parse(document.getElementById("page").textContent);
 const { texts, slides } = page;
@@ -15,9 +14,8 @@ let room = null; // the class: {code, shown, key}
 let counts = null;
 let size = Number(localStorage.getItem("headlight-size")) || (innerWidth < 700 ? 1 : Math.min(LARGEST, Math.max(1.5, Math.min(innerWidth / 1280, innerHeight / 720))));
 let pointing = false;
-let ordered = -ECHO_MS;
 let latest = null; // the newest state of the class
-let settling = null;
+let [ordering, ordered] = [0, 0]; // orders of this page that are not answered yet, and the number of the last one that is
 
 const stage = new Stage(at("stage"), { load: loadFrom(page.views), chosen: (choice) => { if (!moving) steer({ choice }); } });
 const question = new QuestionBox(at("question"), texts, null);
@@ -40,8 +38,17 @@ function notice(text, brief = false) {
 /** Tells the class what the lecturer does. */
 async function steer(order) {
   if (!room) return;
-  ordered = performance.now();
-  await asked(`${page.classes}/${room.code}/steer`, order).then(() => notice(""), (error) => notice(error.message));
+  ordering += 1;
+  try {
+    const { orders } = await asked(`${page.classes}/${room.code}/steer`, order);
+    ordered = Math.max(ordered, orders);
+    notice("");
+  } catch (error) {
+    return notice(error.message); // the page stays where it was led
+  } finally {
+    ordering -= 1;
+  }
+  settle();
 }
 
 function draw() {
@@ -108,11 +115,9 @@ function goOnWith(opened) {
   if (named) steer({ step: talk.step });
 }
 
-/** Takes the newest state of the class, which another window may have steered, once own orders have come back. */
+/** Takes the newest state of the class, which another window may have steered, once it holds all orders of this page. */
 function settle() {
-  const rest = ordered + ECHO_MS - performance.now();
-  clearTimeout(settling);
-  if (rest > 0) return void (settling = setTimeout(settle, rest));
+  if (!latest || ordering || latest.orders < ordered) return;
   const { step, black, question: asks } = latest;
   const away = latest.away ? latest.view : null;
   const same = step === talk.step && black === talk.black && away === talk.away;
@@ -131,7 +136,10 @@ function followClass(opened) {
     step: (state) => { latest = state; settle(); },
     counts: (found) => { counts = found; question.show(talk.step, talk.shown(made.views, made.answers).question, counts); fitWords(); },
     followers: ({ followers }) => { at("followers").textContent = fill(texts.followers, { count: followers }); },
-  }, (lost) => notice(lost ? texts.lost : ""));
+  }, (lost) => {
+    if (lost) ordered = 0; // a server that was started again counts anew
+    notice(lost ? texts.lost : "");
+  });
   return room;
 }
 
