@@ -1,8 +1,10 @@
-"""Positions in a real browser: axes of numbers name round ones."""
+"""Positions in a real browser: axes of numbers name round ones, and cells smaller than pixels are mixed evenly."""
 
 import json
+import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page
 
@@ -10,6 +12,7 @@ from tests.browser.conftest import Serve
 from tests.browser.patience import expect
 from tests.browser.servers import APP
 from tests.browser.visits import drawing, rest
+from viz.figures.theme import LIGHT
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -30,3 +33,45 @@ def test_tables_of_numbers_name_round_ones_the_same_on_both_sides_of_a_square(
             assert names == [str(number) for number in range(step, most + 1, step)]
         if table["rows"] == table["columns"]:
             assert table["named"]["rows"] == table["named"]["columns"]
+
+
+ROW_OF_PIXELS = """(canvas, [x, y, width]) => {
+  const { data } = canvas.getContext("2d").getImageData(x, y, width, 1);
+  return [...data].filter((_, at) => at % 4 < 3);
+}"""
+
+
+def sinusoids(position: int, dimensions: int) -> list[float]:
+    """A row of the paper's table, as its formula says."""
+    angles = [position / 10_000 ** (2 * (dimension // 2) / dimensions) for dimension in range(dimensions)]
+    return [math.cos(angle) if dimension % 2 else math.sin(angle) for dimension, angle in enumerate(angles)]
+
+
+def test_a_pixel_of_several_numbers_with_a_sign_has_the_color_of_their_mean(
+    within: Callable[[str], Page], watched: Page, serve: Serve
+) -> None:
+    """The largest of neighbors made sinusoids look positive: brown where they are brown and blue."""
+    watched.set_viewport_size({"width": 390, "height": 900})
+    page = within(f"{serve(APP)}/positions?model=multi30k-de-en")
+    rest(page, drawn=".hl[data-drawing=cells] canvas")
+    table = drawing(page, "cells").first
+    expect(table.locator(".mixed")).to_contain_text("a pixel shows the mean of its cells")
+    (shape,) = json.loads(table.get_attribute("data-layout") or "")
+    canvas, root = table.locator("canvas"), table.bounding_box()
+    box = canvas.bounding_box()
+    assert box is not None
+    assert root is not None
+    row, width = 7, round(shape["width"])
+    at = [
+        round(shape["x"] + root["x"] - box["x"]),
+        round(shape["y"] + root["y"] - box["y"] + (row + 0.5) * shape["height"] / shape["rows"]),
+    ]
+    painted = np.array(canvas.evaluate(ROW_OF_PIXELS, [*at, width])).reshape(width, 3)
+    codes = np.rint(128 + 127 * np.array(sinusoids(row, shape["columns"])))
+    per_pixel = shape["columns"] / width
+    stops = np.array([[int(color[digit : digit + 2], 16) for digit in (1, 3, 5)] for color in LIGHT.diverging])
+    for pixel in range(width):
+        code = codes[math.floor(pixel * per_pixel) : math.ceil((pixel + 1) * per_pixel)].mean()
+        place = (0.5 + (code - 128) / 254) * (len(stops) - 1)
+        expected = [np.interp(place, range(len(stops)), channel) for channel in stops.T]
+        assert np.abs(painted[pixel] - expected).max() < 6, (pixel, code)

@@ -39,7 +39,8 @@ class Cells extends Drawing {
     this.legend = el("p", { class: "legend" });
     this.scale = el("p", { class: "scale" });
     this.above = el("div", { class: "above" }, this.axes, this.legend, this.scale);
-    this.root.append(this.above, this.canvas, this.readout, this.written);
+    this.mixed = el("p", { class: "mixed", hidden: true });
+    this.root.append(this.above, this.canvas, this.mixed, this.readout, this.written);
     watchTouch(this.canvas, {
       hover: (x, y) => this.hover(this.map.cellAt(x, y), x, y),
       leave: () => this.leave(),
@@ -61,7 +62,8 @@ class Cells extends Drawing {
   take() {
     const { queries, keys, opened: [query, key], texts } = this.header;
     const { exact, codes, there } = this.blobs;
-    this.map.take(grid(queries.length, keys.length, codes.array, there.array, exact.array), queries, keys);
+    const pooled = this.header.scale === "scores" ? mean : undefined;
+    this.map.take(grid(queries.length, keys.length, codes.array, there.array, exact.array, 0, pooled), queries, keys);
     if (query >= 0 && key >= 0) this.map.cursor ??= { row: query, column: key };
     this.opened = { row: query, column: key };
     this.map.widest = this.header.scale === "mask" ? "−∞" : "−00.00"; // a number's room
@@ -87,6 +89,7 @@ class Cells extends Drawing {
     this.map.draw(this.width, this.room(mapHeight(this.canvas, 330, 300, 520)), {
       colours: scaled, font: this.font(), lit: at, selected: opened.row, square,
     });
+    this.tellMixed();
     if (header.frame) this.outline(header.frame);
     if (header.used) this.end(header.used);
     if (header.first) this.tellPainted();
@@ -100,6 +103,14 @@ class Cells extends Drawing {
     this.scale.replaceChildren(...(bar ? colourBar(bar.title, bar.ends, stops) : []));
     this.axes.textContent = axes;
     this.above.hidden = !axes && !named.length && !bar;
+  }
+
+  /** Says that pixels show means, where cells with a sign are smaller than pixels. */
+  tellMixed() {
+    const { map: { cells, box }, header: { scale, texts } } = this;
+    const ratio = this.canvas.width / this.width;
+    this.mixed.hidden = scale !== "scores" || (box.width * ratio >= cells.columns && box.height * ratio >= cells.rows);
+    this.mixed.textContent = texts.mixed;
   }
 
   /** A dashed line after the rows of the text at hand. */

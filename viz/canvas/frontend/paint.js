@@ -3,10 +3,11 @@
 
 /**
  * Cells of one head. `codes` are round(255·sqrt(weight)); `exact` are the weights as float32, if known. If `signed`, the largest
- * difference, is not 0, the cells hold differences, with codes 128 ± round(127·sqrt(size / largest)).
+ * difference, is not 0, the cells hold differences, with codes 128 ± round(127·sqrt(size / largest)). `pooled` gives the code of a pixel
+ * that covers several cells: of weights the largest, of differences that farthest from 0.
  */
-function grid(rows, columns, codes, mask, exact, signed = 0) {
-  return { rows, columns, codes, mask, exact, signed };
+function grid(rows, columns, codes, mask, exact, signed = 0, pooled = signed ? farthest : largest) {
+  return { rows, columns, codes, mask, exact, signed, pooled };
 }
 
 /** The value of a code. */
@@ -109,7 +110,7 @@ function runs(pixels, from, to, cells) {
 }
 
 /**
- * Paints cells into `width` × `height` device pixels at (x, y). A pixel shows its cell, or the largest of the cells it covers.
+ * Paints cells into `width` × `height` device pixels at (x, y). A pixel shows its cell, or what `pooled` makes of the cells it covers.
  * `shown` is the visible part in cells; rows from `revealed` on stay empty.
  */
 function paint(pen, cells, colours, place, shown = whole(cells), revealed = cells.rows) {
@@ -120,15 +121,15 @@ function paint(pen, cells, colours, place, shown = whole(cells), revealed = cell
   const words = new Uint32Array(image.data.buffer);
   const { starts, first: from, end: to } = runs(width, shown.left, shown.right, cells.columns);
   const down = runs(height, shown.top, shown.bottom, cells.rows);
-  const { columns, codes, mask } = cells;
-  const [most, { shades }] = [cells.signed ? farthest : largest, colours];
+  const { columns, codes, mask, pooled } = cells;
+  const { shades } = colours;
   for (let row = 0; row < down.first.length; row++) {
     const [top, bottom] = [down.first[row], Math.min(down.end[row], revealed)];
     const [at, end] = [down.starts[row] * width, down.starts[row + 1] * width];
     if (top >= revealed) words.fill(colours.cardWord, at, end);
     else {
       for (let column = 0; column < from.length; column++) { // a loop, because `fill` takes four times as long for a few pixels
-        const shade = shades[1 + most(codes, mask, columns, top, bottom, from[column], to[column])];
+        const shade = shades[1 + pooled(codes, mask, columns, top, bottom, from[column], to[column])];
         for (let pixel = at + starts[column], next = at + starts[column + 1]; pixel < next; pixel++) words[pixel] = shade;
       }
       for (let line = at + width; line < end; line += width) words.copyWithin(line, at, at + width);
@@ -165,6 +166,19 @@ function farthest(codes, mask, columns, top, bottom, left, right) {
     }
   }
   return best;
+}
+
+/** The mean of the codes of the allowed cells: of numbers with a sign, any single cell would show too much of one sign. */
+function mean(codes, mask, columns, top, bottom, left, right) {
+  let [sum, count] = [0, 0];
+  for (let row = top; row < bottom; row++) {
+    for (let at = row * columns + left, end = row * columns + right; at < end; at++) {
+      if (!mask[at]) continue;
+      sum += codes[at];
+      count += 1;
+    }
+  }
+  return count ? Math.round(sum / count) : -1;
 }
 
 /** The visible part that covers all cells. */

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from model.trace.types import Array
+from viz.canvas.wire import strings
 from viz.canvas.wire.transport import pack
 from viz.figures.positions import Scale
 from viz.figures.theme import ALLOWED, SCHEMES
@@ -58,7 +59,14 @@ def numbers(
     known = np.where(finite, table, 0.0)
     title, own = told.bar if told is not None and told.bar is not None else ("", Scale.of(known))
     codes = np.rint(128 + 127 * np.clip(known / own.end, -1, 1)) if scale == "scores" else np.rint(255 * np.clip(known, 0, 1))
-    texts = {"query": axes[0], "key": axes[1], "value": _("value"), "none": "", "cellValue": "{query}, {key}: {value}"}
+    texts = {
+        "query": axes[0],
+        "key": axes[1],
+        "value": _("value"),
+        "none": "",
+        "cellValue": "{query}, {key}: {value}",
+        "mixed": strings.mixed(),
+    }
     bar = {"bar": {"title": title, "ends": own.texts}} if title else {}
     return _cells(texts, axes, (rows, columns), (known, codes, finite), scale, told, bar)
 

@@ -231,10 +231,16 @@ def cells(stage: str) -> dict[str, str]:
         "value": names[stage],
         "none": absent[stage],
         "cellValue": _("“{query}” attends to “{key}”: {value}"),
+        "mixed": mixed(),
         "hint": _("Click a cell (or press Enter) to see how it was calculated."),
         "hintTouch": _("Tap a cell to see how it was calculated."),
         "cellsLabel": _("{head}. Arrow keys move between cells, Enter shows the calculation of a cell."),
     }
+
+
+def mixed() -> str:
+    """What a map of numbers with a sign says where its cells are smaller than pixels."""
+    return _("There are more cells than pixels: a pixel shows the mean of its cells. Point at a cell for its own number.")
 
 
 def tree() -> dict[str, str]:
