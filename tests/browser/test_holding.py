@@ -288,3 +288,39 @@ def test_a_head_lies_over_the_image_in_a_lecture_and_another_one_can_be_chosen(s
     for key in ("ArrowRight", "Enter"):
         watched.keyboard.press(key)
     expect(said).not_to_contain_text("“5,6”: 0.93")
+
+
+OBSERVED = """
+globalThis.changed = [];
+const observed = new Set(), Observer = ResizeObserver;
+const sizes = () => JSON.stringify([...observed].map((node) => [node.offsetWidth, node.offsetHeight]));
+globalThis.ResizeObserver = class extends Observer {
+  constructor(callback) {
+    super((...heard) => {
+      const before = sizes();
+      callback(...heard);
+      if (sizes() !== before) changed.push(String(callback));
+    });
+  }
+  observe(node, ...options) {
+    observed.add(node);
+    super.observe(node, ...options);
+  }
+};
+"""
+"""Notes which observers of sizes change an observed size themselves: the browser then throws “ResizeObserver loop” at the window."""
+
+FRAMES = "new Promise((done) => { let left = 8; const next = () => left-- ? requestAnimationFrame(next) : done(); next(); })"
+
+
+def test_an_observer_of_sizes_changes_none_itself(serve: Serve, watched: Page) -> None:
+    watched.add_init_script(OBSERVED)
+    watched.goto(f"{serve(APP)}/hold/attention.en")
+    titles = watched.evaluate("JSON.parse(document.getElementById('page').textContent).slides.map(({ title }) => title)")
+    step = titles.index("How two heads are born")
+    watched.evaluate(f"location.hash = '#{step + 1}'")
+    watched.locator(f"body[data-shown^='{step}/']").wait_for()
+    for width in (1440, WIDTH, 900, WIDTH):
+        watched.set_viewport_size({"width": width, "height": HEIGHT})
+        watched.evaluate(FRAMES)
+    assert watched.evaluate("changed") == []
