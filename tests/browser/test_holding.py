@@ -308,7 +308,7 @@ globalThis.ResizeObserver = class extends Observer {
   }
 };
 """
-"""Notes which observers of sizes change an observed size themselves: the browser then throws “ResizeObserver loop” at the window."""
+"""Notes which observers of sizes change one themselves: the browser then throws “ResizeObserver loop” at the window."""
 
 FRAMES = "new Promise((done) => { let left = 8; const next = () => left-- ? requestAnimationFrame(next) : done(); next(); })"
 
