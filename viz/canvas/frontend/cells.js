@@ -25,6 +25,18 @@ const bytesOf = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) &
 /** The palette of a mask: one color for allowed cells, one for masked ones. */
 const maskPalette = (colours, allowed) => ({ ...colours, shades: shadesOf(colours.maskedWord, [allowed, allowed].map(rgb), () => 0) });
 
+/** The mean of the codes of the allowed cells: the largest of signed numbers would hide those below 0. */
+function mean(codes, mask, columns, top, bottom, left, right) {
+  let [sum, count] = [0, 0];
+  for (let row = top; row < bottom; row++) {
+    for (let at = row * columns + left, end = row * columns + right; at < end; at++) {
+      sum += mask[at] && codes[at];
+      count += mask[at];
+    }
+  }
+  return count ? Math.round(sum / count) : -1;
+}
+
 const RESTS_MS = 120; // a pointer that rests this long on a cell asks what it writes
 
 class Cells extends Drawing {
@@ -105,12 +117,12 @@ class Cells extends Drawing {
     this.above.hidden = !axes && !named.length && !bar;
   }
 
-  /** Says that pixels show means, where cells with a sign are smaller than pixels. */
+  /** Says where pixels show means of cells. */
   tellMixed() {
-    const { map: { cells, box }, header: { scale, texts } } = this;
+    const { map: { cells: { rows, columns, pooled }, box }, mixed } = this;
     const ratio = this.canvas.width / this.width;
-    this.mixed.hidden = scale !== "scores" || (box.width * ratio >= cells.columns && box.height * ratio >= cells.rows);
-    this.mixed.textContent = texts.mixed;
+    mixed.hidden = pooled !== mean || (box.width * ratio >= columns && box.height * ratio >= rows);
+    mixed.textContent = this.header.texts.mixed;
   }
 
   /** A dashed line after the rows of the text at hand. */

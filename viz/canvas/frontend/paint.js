@@ -1,10 +1,9 @@
 // Paints the weights of one head as colored cells, at any size.
 
-
 /**
  * Cells of one head. `codes` are round(255·sqrt(weight)); `exact` are the weights as float32, if known. If `signed`, the largest
  * difference, is not 0, the cells hold differences, with codes 128 ± round(127·sqrt(size / largest)). `pooled` gives the code of a pixel
- * that covers several cells: of weights the largest, of differences that farthest from 0.
+ * that covers several cells.
  */
 function grid(rows, columns, codes, mask, exact, signed = 0, pooled = signed ? farthest : largest) {
   return { rows, columns, codes, mask, exact, signed, pooled };
@@ -166,19 +165,6 @@ function farthest(codes, mask, columns, top, bottom, left, right) {
     }
   }
   return best;
-}
-
-/** The mean of the codes of the allowed cells: of numbers with a sign, any single cell would show too much of one sign. */
-function mean(codes, mask, columns, top, bottom, left, right) {
-  let [sum, count] = [0, 0];
-  for (let row = top; row < bottom; row++) {
-    for (let at = row * columns + left, end = row * columns + right; at < end; at++) {
-      if (!mask[at]) continue;
-      sum += codes[at];
-      count += 1;
-    }
-  }
-  return count ? Math.round(sum / count) : -1;
 }
 
 /** The visible part that covers all cells. */
