@@ -2,19 +2,23 @@
 
 import re
 from collections.abc import Callable
+from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
-from playwright.sync_api import Page
+from PIL import Image
+from playwright.sync_api import Locator, Page
 
 from tests.browser.conftest import Serve
 from tests.browser.focus import unseen
 from tests.browser.patience import expect
 from tests.browser.tabs import forget
 from tests.browser.visits import drawing, has_parameters, hovered_weight, opened, overflow, rest, tile_of, until
+from viz.figures.theme import LIGHT
 
 pytestmark = pytest.mark.browser
 
@@ -74,6 +78,22 @@ def small(texts: list[list[Any]]) -> list[list[Any]]:
 def address(serve: Serve, path: str, **more: str) -> str:
     link = {"model": MODEL, "text": TEXT, "site": SITE, "head": str(HEAD), "big": "1"}
     return f"{serve(APP)}/{path}?{urlencode(link | more)}"
+
+
+def knob(slider: Locator) -> int:
+    """The height of a slider's knob in pixels: of what has the color of its border."""
+    colors = np.asarray(Image.open(BytesIO(slider.screenshot())).convert("RGB")).astype(int)
+    accent = [int(LIGHT.accent[digit : digit + 2], 16) for digit in (1, 3, 5)]
+    return int((np.abs(colors - accent).max(axis=2) < 30).any(axis=1).sum())
+
+
+def test_the_knobs_of_sliders_are_enlarged_too(watched: Page, serve: Serve) -> None:
+    watched.set_viewport_size({"width": 1024, "height": 768})
+    heights = []
+    for big in ("0", "1"):
+        page = opened(watched, address(serve, "step", big=big))
+        heights.append(knob(drawing(page, "player").locator("input[type=range]")))
+    assert heights == [pytest.approx(size, abs=1) for size in (16, 24)]
 
 
 @pytest.fixture
