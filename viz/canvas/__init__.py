@@ -1,12 +1,15 @@
-"""Drawings: Streamlit components (v2) in plain JavaScript, without a build step: token strips, atlas, film, lines, step player, map
-of the network, cells of a stage, tree of a beam search, bars of the next tokens, weights over an image, a sound over
-time, dots of a survey.
+"""Our own drawings: Streamlit components (v2) in plain JavaScript, without a build step.
 
-Python packs a scene into bytes (`viz.canvas.scenes`), `draw` mounts it and the browser draws it; hover, zoom and stepping never ask
-the server. When a person chooses something in it, `chosen` is called with fields of ViewState (viz/url/view_state.py) before the
-script runs, so that this run already draws the choice.
+They are token strips, atlas, film, lines, step player, map of the network, cells of a stage, tree of a beam search, bars of the
+next tokens, weights over an image, a sound over time, and dots of a survey.
+
+Python packs a *scene* into bytes (`viz.canvas.scenes`), `draw` mounts it, and the browser draws it; hover, zoom and stepping never
+ask the server. When a person chooses something in a drawing, Streamlit runs the script again. Before it does, `chosen` is called with
+fields of `ViewState` (viz/url/view_state.py), so that this run already draws the choice.
 
 Where to find things, for tests and other tools (all elements are in the component's shadow root; CSS locators pierce it):
+
+`.hl` is the root element of a drawing; every other class below lies inside one.
 
 - `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit|next|overlay|sound|dots]` is a drawing;
   `changes` is an atlas of differences.
