@@ -4,8 +4,8 @@ They are token strips, atlas, film, lines, step player, map of the network, cell
 next tokens, weights over an image, a sound over time, and dots of a survey.
 
 Python packs a *scene* into bytes (`viz.canvas.scenes`), `draw` mounts it, and the browser draws it; hover, zoom and stepping never
-ask the server. When a person chooses something in a drawing, Streamlit runs the script again. Before it does, `chosen` is called with
-fields of `ViewState` (viz/url/view_state.py), so that this run already draws the choice.
+ask the server. When a person chooses something in a drawing, Streamlit runs the script again. Before it does, `chosen` is called
+with fields of `ViewState` (viz/url/view_state.py), so that this run already draws the choice.
 
 Where to find things, for tests and other tools (all elements are in the component's shadow root; CSS locators pierce it):
 
