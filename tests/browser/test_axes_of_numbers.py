@@ -3,12 +3,12 @@
 import json
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Page
 
+from model.trace.types import Array
 from tests.browser.conftest import Serve
 from tests.browser.patience import expect
 from tests.browser.servers import APP
@@ -42,11 +42,12 @@ ROW_OF_PIXELS = """(canvas, [x, y, width]) => {
 }"""
 
 
-def sinusoids(positions: int, dimensions: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def sinusoids(positions: int, dimensions: int) -> Array:
     """The paper's table, as its formula says: [position, dimension]."""
     position, dimension = np.mgrid[:positions, :dimensions]
     angles = position / 10_000 ** (2 * (dimension // 2) / dimensions)
-    return np.where(dimension % 2, np.cos(angles), np.sin(angles))
+    table: Array = np.where(dimension % 2, np.cos(angles), np.sin(angles))
+    return table
 
 
 def covered(pixel: int, pixels: int, cells: int) -> slice:

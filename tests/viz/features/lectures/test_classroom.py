@@ -336,8 +336,9 @@ def test_an_order_is_answered_by_the_number_of_the_state_that_holds_it(held: Hel
         state = held.seen(lecturer=True)
         assert answer["orders"] == state["orders"] == before + 1
         assert order.items() <= state.items()
-    for asks in ({}, {"pointer": {}}):
-        assert held.post("steer", asks, **{KEY: held.key}).json()["orders"] == state["orders"], "no state follows"
+    unheard: list[dict[str, Any]] = [{}, {"pointer": {}}]
+    for order in unheard:
+        assert held.post("steer", order, **{KEY: held.key}).json()["orders"] == state["orders"], "no state follows"
 
 
 def test_the_qr_picture_leads_to_the_class(held: Held) -> None:
