@@ -23,6 +23,7 @@ from model.engine.scheduling.queue import SESSION, CallerGone, Queue, Ticket, on
 from model.errors import Busy, EngineStopped, NoMemoryLeft, OutOfMemory, RunFailed, Superseded, TookTooLong
 from model.inference import batching
 from model.inference.calls import Ask, Call
+from model.sharing import system_memory
 from model.trace.progress import Report
 
 MOST_WAITING = 256
@@ -235,6 +236,9 @@ class Scheduler:
         while (ticket := self._next_ticket()) is not None:
             self._run(ticket)
             del ticket  # else its trace stays in memory until the next one
+        # What a run computed is freed with it, but the allocator keeps it: the caches ask for it where they free something, and of
+        # a run that was stopped they never held anything.
+        system_memory.give_back()
 
     def _next_ticket(self) -> Ticket | None:
         """Waits for a ticket; None: the scheduler was closed, or none came for a while."""

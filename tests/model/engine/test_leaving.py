@@ -1,12 +1,14 @@
 """Callers that go away before they are answered: what they asked for leaves the line, or ends between two steps."""
 
+import gc
 import json
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,16 @@ import pytest
 from model.engine.api import Gauges, Run
 from model.engine.guards.access import AccessLimits
 from model.engine.local import LocalEngine
-from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
+from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken, Ticket
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Superseded
+from model.features.circuit.circuits import Circuit
 from model.features.serving.http.client import RemoteEngine
 from model.features.serving.http.protocol import SESSION_HEADER
 from model.features.serving.http.server import application
-from model.requests.request import Decoding, RunRequest
+from model.features.what_if.questions import Heads, Prune, Words
+from model.requests.request import KEEP, Decoding, RunRequest
+from model.trace.progress import LISTENER
 from model.transformer.stacks import EncoderDecoder
 from tests.hosts import listening
 from tests.networks import save_checkpoint
@@ -157,6 +162,52 @@ def test_the_log_tells_them_from_errors(held: Held, caplog: pytest.LogCaptureFix
     held.ask("w4").close()
     settled(lambda: "'status': 499" in caplog.text)
     assert "incident" not in caplog.text
+
+
+@pytest.mark.parametrize("question", [Run, Heads, Prune, Words, Circuit])
+def test_nothing_is_kept_of_what_was_stopped(question: Any, local: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each caller leaves as soon as it hears of progress, or before its first call."""
+    given_back, tickets = list[int](), list[weakref.ref[Ticket]]()
+
+    def noted(request: Any, work: Any) -> Ticket:
+        ticket = Ticket(request, work)
+        tickets.append(weakref.ref(ticket))
+        return ticket
+
+    monkeypatch.setattr("model.engine.scheduling.queue.Ticket", noted)
+    monkeypatch.setattr("model.engine.scheduling.scheduler.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("model.sharing.system_memory.give_back", lambda: given_back.append(1))
+    forced = Decoding(max_length=0)
+    results = len(local.runtime._results)
+
+    def ask_and_leave(number: int) -> None:
+        request = RunRequest("tiny", f"w{4 + number % 6} w{4 + number // 6}", "w5 w6 w4", forced, keep=KEEP)
+        local.ask(Run(request))
+        if question is Run:
+            request = replace(request, target=None, decoding=LONG)
+        token = CancelToken()
+        with listening_until(token), pytest.raises((CallerGone, Superseded)):
+            local.ask(question(request))
+
+    for number in range(12):
+        ask_and_leave(number)
+    scheduler = local.scheduler
+    settled(lambda: (scheduler.running, scheduler._workers, len(scheduler._calls)) == (0, 0, 0))
+    assert len(local.runtime._results) == results
+    assert (scheduler._queue._in_flight, scheduler._queue._newest, scheduler._calls._expected) == ({}, {}, {})
+    settled(lambda: gc.collect() >= 0 and not any(ticket() for ticket in tickets))  # errors hold the frames that raised them
+    assert given_back, "what was freed stays in this process"
+
+
+@contextmanager
+def listening_until(token: CancelToken) -> Iterator[None]:
+    """This thread's caller leaves when it hears of the first progress."""
+    listener, before = LISTENER.set(lambda progress: token.cancel()), CANCEL_TOKEN.set(token)
+    try:
+        yield
+    finally:
+        LISTENER.reset(listener)
+        CANCEL_TOKEN.reset(before)
 
 
 def test_who_has_left_before_it_gets_a_place_is_let_go() -> None:
