@@ -41,6 +41,7 @@ def is_open(page: Page, query: int, key: int) -> None:
 
 def test_on_explore_the_lines_the_map_of_the_head_and_the_large_head_open_a_cell_by_pointer_and_by_keys(visit: Open) -> None:
     page = visit("explore")
+    expect(page.locator(".st-key-card-heat").get_by_text("query: decoder")).to_have_count(1)
     drawing(page, "lines").locator("canvas").focus()
     for pressed in ("ArrowRight", "Home", "ArrowDown", "ArrowDown", "Enter"):
         page.keyboard.press(pressed)

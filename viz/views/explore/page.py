@@ -150,7 +150,9 @@ def _reading(page: Page, site_reading: SiteReading, cells: bytes | None) -> None
         cells: the scene of the head's weights, if it is drawn.
     """
     query, key = tokens.query_axis(page.trace, page.attention.site), tokens.key_axis(page.trace, page.attention.site)
-    st.html(heading(reading.title(page, site_reading), _("{query} ↓ · {key} →", query=query, key=key), help_of="heat"))
+    has_axes = cells is not None and reading.fits(page)  # the drawing names its axes itself
+    axes = "" if has_axes else _("{query} ↓ · {key} →", query=query, key=key)
+    st.html(heading(reading.title(page, site_reading), axes, help_of="heat"))
     _controls(page, site_reading)
     if reading.fits(page):
         if cells is not None:
