@@ -33,6 +33,7 @@ class FeaturePage:
         needs_run: whether it is drawn from a run, with the sentence box above it.
         panels: what a link to it shows, as of `viz.views.page_panels.PagePanels`; None: it has no panels.
         parts: its parts by their names in a link's `open`: their `viz.panels.Panel`s, given a page and the link.
+        pictures: names of its pictures that fill the screen in big mode, as in a link's `picture`.
         about_heads: what it tells of heads, as of PagePanels; None: nothing.
     """
 
@@ -45,6 +46,7 @@ class FeaturePage:
     needs_run: bool = True
     panels: Callable[[Any, Any], list[Any]] | None = None
     parts: Mapping[str, Callable[[Any, Any], Iterable[Any]]] = field(default_factory=dict)
+    pictures: tuple[str, ...] = ()
     about_heads: Callable[..., str] | None = None
 
 

@@ -323,6 +323,7 @@ def test_a_field_accepts_what_its_parameter_can_say_and_nothing_else() -> None:
 def test_the_documentation_lists_every_parameter_with_its_meaning() -> None:
     page = (ROOT / "docs" / "links.md").read_text(encoding="utf-8")
     assert f"The names of `open`: {', '.join(PARTS)}." in page
+    assert f"The names of `picture`: {', '.join(values.picture_names())}." in page
     for parameter in all_parameters():
         default = ViewState().value(parameter)
         assert f"| `{parameter.name}` | {parameter.meaning} | {'—' if default in ('', None) else f'`{default}`'} |" in page

@@ -165,3 +165,44 @@ def test_a_measure_has_one_title_and_no_two_have_the_same() -> None:
     for name, title in titles.items():
         places = [str(path.relative_to(ROOT)) for path, text in words.items() if f'_("{title}")' in text]
         assert places == ["viz/labels/measures.py"], (name, places)
+
+
+ELSEWHERE = {
+    "weight moved": (r"differences\.sum\(axis=-1\) / 2", "model/measures/rows.py"),
+    "divergence of rows": (r"middle = \(np\.asarray\(weights", "model/measures/rows.py"),
+    "divergence of predictions": (r"p \* \(one - other\)", "viz/features/what_if/edit_effect.py"),
+    "Shapley value": (r"factorial\(", "model/features/what_if/heads.py"),
+}
+"""How other quantities of a head or of an output look where they are computed, and where that is."""
+
+
+def test_other_quantities_are_computed_in_one_place() -> None:
+    sources = [path for top in ("model", "viz") for path in (ROOT / top).rglob("*.py")]
+    for name, (pattern, place) in ELSEWHERE.items():
+        places = [str(path.relative_to(ROOT)) for path in sources if re.search(pattern, path.read_text(encoding="utf-8"))]
+        assert places == [place], name
+
+
+BARE = {
+    "change": set(),
+    "share": {"features/circuit"},
+    "effect": {"features/circuit"},
+    "divergence": {"features/survey", "views/explore"},
+    "loss": set(),
+    "alignment": set(),
+    "length": set(),
+}
+"""Words that several quantities could have, and the rooms in which one of them alone has it as its title; elsewhere a title says of
+what it is."""
+
+
+def test_a_bare_word_is_the_title_of_one_quantity() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "viz").rglob("*.py")}
+    for word, rooms in BARE.items():
+        titles = {
+            (title, path.parent)
+            for path, text in sources.items()
+            for title in re.findall(rf'_\("({word}(?: \([a-z]+\))?)"\)', text)
+        }
+        assert len({title for title, _room in titles}) <= 1, f"“{word}” has several units"
+        assert {room.relative_to(ROOT / "viz").as_posix() for _title, room in titles} == rooms, f"“{word}”: say of what it is"

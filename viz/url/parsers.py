@@ -34,15 +34,13 @@ PARTS = ("next", "facts", "times", "alike", "numbers", "heads", "lens", "product
 """Parts of Explore, Step through and a cell. Some stand on their page anyway: a lecture shows those that its link names."""
 
 PICTURES = (
-    *("heads", "head", "lines", "image", "changes", "difference"),
+    *("heads", "head", "lines", "image"),
     *("values", "curves", "similarity", "arrows", "score", "waves"),
     *("motion", "stage", "tree", "steps"),
-    *("combined", "causal", "padding", "film", "losses", "weights"),
-    *("graph", "composition", "paths", "kept"),
-    *("grid", "spread", "plane", "alike", "two"),
+    *("combined", "causal", "padding", "weights"),
 )
-"""Pictures that fill the screen in big mode: of heads, of positions, of a run's steps, and of other pages. A page shows its first
-one instead of one that it does not have."""
+"""Pictures of the core's pages that fill the screen in big mode: of heads, of positions, of a run's steps, of masks. A page shows
+its first one instead of one that it does not have."""
 
 OVERLAYS = ("smooth", "column")
 """How weights lie over an image: smoothly, else patch by patch; the selected token's column, else its row."""
@@ -204,6 +202,17 @@ def part_names() -> tuple[str, ...]:
         for name in names
     ]
     return tuple(dict.fromkeys((*PARTS, *brought)))
+
+
+def picture_names() -> tuple[str, ...]:
+    """The names of pictures that fill a page in big mode, those of the core first."""
+    brought = (name for feature in features() for page in feature.pages for name in page.pictures)
+    return tuple(dict.fromkeys((*PICTURES, *brought)))
+
+
+def picture(text: str) -> str:
+    """Parses the picture that fills a page."""
+    return choice(*picture_names())(text)
 
 
 def parts(text: str) -> str:

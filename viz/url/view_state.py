@@ -184,8 +184,8 @@ class ViewState:
     picture: str = parameter(
         "heads",
         "picture",
-        f"the picture that fills a page in big mode: {', '.join(values.PICTURES)}",
-        values.choice(*values.PICTURES),
+        "the picture that fills a page in big mode; their names stand below",
+        values.picture,
     )
     big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
     brought: tuple[object, ...] = ()

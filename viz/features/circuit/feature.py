@@ -20,6 +20,7 @@ FEATURE = Feature(
             show=page.show,
             panels=panels.panels,
             parts=panels.PARTS,
+            pictures=("graph", "composition", "paths", "kept"),
         ),
     ),
     folded=(

@@ -8,7 +8,17 @@ from viz.features.compare.view import CompareView, second_side
 from viz.i18n.translate import N_
 
 FEATURE = Feature(
-    pages=(FeaturePage(path="compare", title=N_("Compare"), icon="compare", show=page.show, panels=panels.panels, parts=PARTS),),
+    pages=(
+        FeaturePage(
+            path="compare",
+            title=N_("Compare"),
+            icon="compare",
+            show=page.show,
+            panels=panels.panels,
+            parts=PARTS,
+            pictures=("changes", "head", "difference"),
+        ),
+    ),
     second_view=second_side,
     parameters=CompareView,
     help=PANELS,

@@ -42,7 +42,7 @@ def changes() -> dict[str, Any]:
     """Texts of an atlas of differences."""
     return {
         **atlas(),
-        "weight": _("change"),
+        "weight": _("change in weight"),
         "scale": _("change in weight"),
         "cell": _("{head}: the weight from “{query}” to “{key}” changed by {weight}"),
         "hint": _("Hover to see how much a weight changed, click to select a head, double-click to enlarge it."),

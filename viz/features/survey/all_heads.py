@@ -5,76 +5,56 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from model.features.survey import mattering
 from model.features.survey.mattering import Matters
 from model.features.survey.questions import MeasureTexts
 from model.features.survey.survey import Survey
-from model.measures.catalogue import MEASURES
 from model.requests.edits import read_edits
-from model.trace.types import Array, Site
 from viz import canvas
 from viz.feature import draw_parts
-from viz.features.survey import dots_scene as dots
-from viz.features.survey import heads_figure as figures
+from viz.features.survey import all_heads_panels as panels
 from viz.features.survey import labels, making
 from viz.features.survey.one_head import in_order
 from viz.features.survey.view import SURVEYED, SurveyView
-from viz.figures.head_map import by_kind
 from viz.i18n.translate import _
 from viz.labels import measures as measure_labels
 from viz.labels import tokens
-from viz.panels import Picture, Plot
+from viz.panels import Picture
 from viz.session import access
 from viz.session.state import Page, background_engine, bind, update
+from viz.widgets import drawn_panels
 from viz.widgets.cards import heading
-from viz.widgets.clickable_figures import clickable
+from viz.widgets.clickable_figures import choosing_point
 
 DOTS, MATTERS = "survey-dots", "survey-matters"
+
 
 USUAL, MOST, MOST_IN_PUBLIC = 30, 1000, 30
 """Texts over which it is measured how much heads matter, unless asked otherwise, and at most."""
 
 
-def draw(page: Page, survey: Survey, names: Sequence[str], roles: Sequence[str], selected: int) -> None:
+def draw(page: Page, survey: Survey, names: Sequence[str], selected: int) -> None:
     """Draws a dot for each head, with what decides its place, color and size; a click selects a head, and a box or a line marks
     several. In big mode the dots fill the screen.
 
     Args:
-        names, roles: of each head: its name, and its roles or "".
+        names: of the heads.
     """
     if not page.view.big:
         subtitle = _("Each dot is the mean of one head over all texts. Click or tap a dot to select its head.")
         st.html(heading(_("All heads"), subtitle))
     if page.view.big:
         _choices(page, survey, names)
-    view = page.view.of(SurveyView)
-    weight = _mattering(survey) if view.dots else None
-    titles, shade = measure_labels.of_heads(), _shade(page, survey)
-    across, up = (survey.of_heads(name) for name in (view.across, view.up))
-    named = (titles[view.across], titles[view.up])
-    sites = [Site.parse(site) for site, _head in survey.statistics.heads]
-    groups = [tokens.kind(site.stack, site.kind) for site in sites]
-
-    spread = [labels.spread(counts, highest) for counts, highest in spreads(page, survey)]
-    kinds = list(dict.fromkeys(groups))
-    drawn = figures.dots(names, groups, across, up, roles, shade, weight, spread)
-    words, marked_heads = labels.scatter(names, across, up, named), [head for head in marked() if head < len(names)]
-    scene = dots.scene(page.trace, drawn, survey.statistics.heads, kinds, named, selected, marked_heads, words, shade)
-    canvas.draw("dots", scene, key=DOTS, chosen=update, keeps=("marked", "painted"))
+    panel = panels.of_dots(page, survey, selected, [head for head in marked() if head < len(names)])
+    drawn_panels.draw_content(page, panel, DOTS, printable=False, chosen=update, keeps=("marked", "painted"))
     if not canvas.painted(DOTS):
         return  # what follows takes the browser as long as the dots
     if not page.view.big:
         _choices(page, survey, names)
-    title = _("All heads: {up}, {across}", across=named[0], up=named[1])
-
-    def printed(dark: bool) -> go.Figure:
-        return figures.scatter(drawn, kinds, named, selected, dark=dark, shade=shade)
-
-    draw_parts("picture", Picture(DOTS, page.trace, lambda: [Plot(printed, words, DOTS, title)]))
-    missing = int((~(np.isfinite(across) & np.isfinite(up))).sum())
+    draw_parts("picture", Picture(DOTS, page.trace, lambda: [panel]))
+    missing = panels.without_dot(page, survey)
     if missing and not page.view.big:
         st.caption(_("Heads without a dot, because one of the two numbers is not defined for them: {count:,}.", count=missing))
 
@@ -90,7 +70,7 @@ def _choices(page: Page, survey: Survey, names: Sequence[str]) -> None:
         if big:
             st.selectbox(_("Color"), list(kind), format_func=kind.__getitem__, label_visibility=label, **bind("shade"))
             return
-    sizes = {"": _("all the same"), "matters": _("how much the head matters")}
+    sizes = {"": _("all the same"), "matters": _("log-probability lost without the head")}
     with st.container(horizontal=True):
         st.selectbox(_("Color"), list(kind), format_func=kind.__getitem__, **bind("shade"))
         st.selectbox(_("Size"), list(sizes), format_func=sizes.__getitem__, **bind("dots"))
@@ -98,26 +78,10 @@ def _choices(page: Page, survey: Survey, names: Sequence[str]) -> None:
         _weight(page, survey, names)
 
 
-def spreads(page: Page, survey: Survey) -> list[tuple[Array, float]]:
-    """For each head, how the measure upwards is spread over the texts: how many there are in each bin, and the end of the last one.
-    Nothing, if what is drawn upwards is no measure."""
-    name = page.view.of(SurveyView).up
-    if name not in MEASURES:
-        return []
-    column = list(MEASURES).index(name)
-    return [(counts, MEASURES[name].highest) for counts in survey.statistics.bins[:, column]]
-
-
-def _shade(page: Page, survey: Survey) -> figures.Shade | None:
-    """The number that colors the dots; None: their kind of attention does."""
-    name = page.view.of(SurveyView).shade
-    return figures.Shade(survey.of_heads(name), measure_labels.of_heads()[name]) if name else None
-
-
 def marked() -> list[int]:
     """The heads in the box that somebody drew around dots; none: nobody did."""
-    heads = (st.session_state.get(DOTS) or {}).get("marked")
-    return [head for head in heads if type(head) is int and head >= 0] if isinstance(heads, list) else []
+    reported = (st.session_state.get(DOTS) or {}).get("marked")
+    return [head for head in reported if type(head) is int and head >= 0] if isinstance(reported, list) else []
 
 
 def select(survey: Survey, head: int) -> None:
@@ -126,26 +90,19 @@ def select(survey: Survey, head: int) -> None:
     update(site=site, head=number_)
 
 
-def grid(page: Page, survey: Survey, names: Sequence[str], selected: int) -> None:
-    """Draws layers × heads by the number that colors the dots, else by the one upwards."""
+def grid(page: Page, survey: Survey, selected: int) -> None:
+    """Draws layers × heads by the number that colors the dots, else by the one upwards; a click selects the head."""
+    panel = panels.of_grid(page, survey, selected, marked())
     if not page.view.big:
-        st.html(heading(_("Layers × heads")))
-    up = page.view.of(SurveyView).up
-    shade = _shade(page, survey) or figures.Shade(survey.of_heads(up), measure_labels.of_heads()[up])
-    heads = survey.statistics.heads
-    rows = by_kind(list(survey.statistics.sites))
-    places = [(rows.index(site), head) for site, head in heads]
-    sites = [tokens.site(Site.parse(site)) for site in rows]
-    around = [head for head in marked() if head < len(heads)]
-    figure = figures.grid(names, sites, places, _("Head"), shade, selected, around, page.dark)
-    alt = _("“{measure}” of every head: layers × heads; the table “All numbers” has the numbers", measure=shade.title)
-    clickable(figure, "survey-grid", lambda data: select(survey, int(data[1])), alt, (page.trace, shade.title), fills=True)
+        st.html(heading(panel.title))
+    clicked = choosing_point("survey-grid", lambda point: select(survey, int(point[1])))
+    drawn_panels.draw_content(page, panel, "survey-grid", fills=True, **clicked)
 
 
 def _weight(page: Page, survey: Survey, names: Sequence[str]) -> None:
     """Draws what measures how much each head matters, or how far that is, and which matters most."""
-    running: making.Making[Matters] | None = st.session_state.get(MATTERS)
-    mine = running if running is not None and running.model == _key(survey) else None
+    making_of_session: making.Making[Matters] | None = st.session_state.get(MATTERS)
+    mine = making_of_session if making_of_session is not None and making_of_session.model == _key(survey) else None
     if mine is not None and mine.runs:
         making.progress(mine, MATTERS)
     elif mine is not None:
@@ -170,12 +127,6 @@ def _weight(page: Page, survey: Survey, names: Sequence[str]) -> None:
     )
     if skipped := matters.done - matters.count:
         st.caption(_("Texts that could not be run, and do not count: {count:,}.", count=skipped))
-
-
-def _mattering(survey: Survey) -> figures.Shade | None:
-    """How much each head matters, as far as it was measured."""
-    matters = survey.matters
-    return figures.Shade(matters.mean, _("loss without it (nats)")) if matters is not None and matters.count else None
 
 
 def _key(survey: Survey) -> str:
@@ -213,9 +164,9 @@ def _form(page: Page, survey: Survey, again: bool) -> None:
 
 def with_matters(survey: Survey) -> Survey:
     """The survey with what this visitor measured of how much its heads matter, if anything."""
-    running: making.Making[Matters] | None = st.session_state.get(MATTERS)
+    measured: making.Making[Matters] | None = st.session_state.get(MATTERS)
     return (
-        replace(survey, matters=running.newest)
-        if running is not None and running.model == _key(survey) and running.newest.count
+        replace(survey, matters=measured.newest)
+        if measured is not None and measured.model == _key(survey) and measured.newest.count
         else survey
     )

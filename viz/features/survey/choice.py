@@ -14,12 +14,12 @@ def head_of(page: Page, survey: Survey, chosen: bool) -> int:
     Args:
         chosen: whether somebody selected one.
     """
-    heads, head_of_page = survey.statistics.heads, (str(page.attention.site), page.head)
+    heads, selection = survey.statistics.heads, (str(page.attention.site), page.head)
     view = page.view.of(SurveyView)
     across, up = survey.of_heads(view.across), survey.of_heads(view.up)
     drawn = np.isfinite(across) & np.isfinite(up)
-    if head_of_page in heads and (chosen or not drawn.any()):
-        return heads.index(head_of_page)
+    if selection in heads and (chosen or not drawn.any()):
+        return heads.index(selection)
     return int(np.argmax(np.where(drawn, up, -np.inf))) if drawn.any() else 0
 
 

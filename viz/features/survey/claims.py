@@ -61,9 +61,9 @@ def _placed(runs: StepRuns, subject: Subject, scope: Scope) -> tuple[Survey, int
     survey, trace = surveyed(runs), runs.run()
     attention, number_of_head = runs.attention(trace, subject.head)
     heads = survey.statistics.heads
-    if (head := (str(attention.site), number_of_head)) not in heads:
-        raise BadClaim(reason=_("the survey has no head {head} in {site}", head=number_of_head, site=head[0]))
-    return survey, heads.index(head)
+    if (selection := (str(attention.site), number_of_head)) not in heads:
+        raise BadClaim(reason=_("the survey has no head {head} in {site}", head=number_of_head, site=selection[0]))
+    return survey, heads.index(selection)
 
 
 def _mean(survey: Survey, row: int, measure: str) -> float:
@@ -74,11 +74,11 @@ def _mean(survey: Survey, row: int, measure: str) -> float:
 def _share(survey: Survey, row: int, measure: str) -> float:
     """Of 100 texts, those in which the measure reaches the threshold of its role."""
     cross = survey.statistics.heads[row][0].rpartition(".")[2] == "cross"
-    criterion = next((known for known in CRITERIA if known.measure == measure and known.cross in (None, cross)), None)
+    criterion = next((other for other in CRITERIA if other.measure == measure and other.cross in (None, cross)), None)
     if criterion is None:
-        names = ", ".join(dict.fromkeys(known.measure for known in CRITERIA if known.cross in (None, cross)))
+        known = ", ".join(dict.fromkeys(other.measure for other in CRITERIA if other.cross in (None, cross)))
         raise BadClaim(
-            reason=_("no role uses the measure “{measure}” there; measures with roles: {there}", measure=measure, there=names)
+            reason=_("no role uses the measure “{measure}” there; measures with roles: {there}", measure=measure, there=known)
         )
     return 100 * survey.statistics.share_above(row, measure, criterion.threshold)
 

@@ -51,7 +51,7 @@ def scene(
             asdict(dot) | {"shade": _known(dot.shade), "chooses": {"site": heads[dot.head][0], "head": heads[dot.head][1]}}
             for dot in drawn
         ],
-        "kinds": [{"name": name, "symbol": SYMBOLS[number % len(SYMBOLS)]} for number, name in enumerate(kinds)],
+        "kinds": [{"name": name, "symbol": SYMBOLS[index % len(SYMBOLS)]} for index, name in enumerate(kinds)],
         "titles": titles,
         "scale": None if shade is None else _scale(shade),
         "selected": selected,

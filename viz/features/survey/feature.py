@@ -19,6 +19,8 @@ FEATURE = Feature(
             icon="query_stats",
             show=page.show,
             panels=panels.panels,
+            parts=panels.PARTS,
+            pictures=("heads", "grid", "spread", "head", "plane", "alike", "film", "two"),
             about_heads=panels.over_texts,
         ),
     ),

@@ -29,7 +29,7 @@ def histogram(counts: Array, highest: float, title: str, texts: str, mean: float
         "y": counts,
         "width": step * 0.92,
         "marker": {"color": colours.accent},
-        "customdata": [[number * step, (number + 1) * step] for number in range(len(counts))],
+        "customdata": [[step_index * step, (step_index + 1) * step] for step_index in range(len(counts))],
         "hovertemplate": "%{customdata[0]:.2f}–%{customdata[1]:.2f}: <b>%{y}</b><extra></extra>",
     }
     line = {
@@ -71,7 +71,7 @@ def alike(short: Sequence[str], names: Sequence[str], divergence: Array, quantit
         "zmax": 1,
         "colorscale": scale(colours.weights[::-1]),
         "colorbar": colour_bar(colours, (0, 0.5, 1)) | {"tickformat": ".2g"},
-        "customdata": [[f"{literal(name)} · {literal(other)}" for other in names] for name in names],
+        "customdata": [[f"{literal(one)} · {literal(other)}" for other in names] for one in names],
         "hovertemplate": "%{customdata}: <b>%{z:.3f}</b><extra></extra>",
     }
     every = {"tickvals": places, "ticktext": [literal(text) for text in short], "tickangle": 0} if count <= 40 else {"nticks": 1}

@@ -81,15 +81,15 @@ def _open(page: Page, name: str, data: bytes) -> None:
         reason = phrase("it was made with “{model}”, whose heads are not those of the model shown", model=survey.about.model)
         raise BadSurvey(file=name, reason=reason)
     about = survey.about
-    same_texts = None if survey.finished else texts.again(about.model, about.asked, about.content, page.info.spec)
-    steps = None if same_texts is None else _steps(_question(page, about.edits), same_texts)
+    texts_again = None if survey.finished else texts.again(about.model, about.asked, about.content, page.info.spec)
+    steps = None if texts_again is None else _steps(_question(page, about.edits), texts_again)
     making.keep(making.Making(survey, steps, page.info.name))
 
 
-def go_on_with_file(page: Page, running: making.Making[Survey]) -> None:
+def go_on_with_file(page: Page, begun_survey: making.Making[Survey]) -> None:
     """Draws the way to go on with a survey that was opened: its texts are in a file that the visitor has."""
-    survey = running.newest
-    if running.steps is not None or survey.finished or access.is_public():
+    survey = begun_survey.newest
+    if begun_survey.steps is not None or survey.finished or access.is_public():
         return
     fields = {"done": survey.done, "of": survey.of_texts, "texts": survey.about.texts}
     st.info(
@@ -108,20 +108,20 @@ def go_on_with_file(page: Page, running: making.Making[Survey]) -> None:
         max_upload_size=texts.MOST_BYTES // 2**20,
     )
     if sent is not None and st.button(_("Go on"), icon=":material/play_arrow:", key="survey-go-on-file"):
-        _attempt(lambda: _go_on(page, running, texts.from_bytes(sent.getvalue(), sent.name)))
+        _attempt(lambda: _go_on(page, begun_survey, texts.from_bytes(sent.getvalue(), sent.name)))
 
 
-def _go_on(page: Page, running: making.Making[Survey], sent: Texts) -> None:
+def _go_on(page: Page, begun_survey: making.Making[Survey], sent: Texts) -> None:
     """Goes on with a survey whose texts were sent.
 
     Raises:
         BadTexts: they are others.
     """
-    about = running.newest.about
+    about = begun_survey.newest.about
     if (chosen := sent.first(about.asked)).content != about.content:
         raise BadTexts(file=sent.name, reason=phrase("its texts are not those that this survey began with"))
     engine = background_engine("survey")
-    making.keep(making.start(engine.ask, _steps(_question(page, about.edits), chosen), running.newest, running.model))
+    making.keep(making.start(engine.ask, _steps(_question(page, about.edits), chosen), begun_survey.newest, begun_survey.model))
 
 
 def _question(page: Page, edits: Sequence[str]) -> MeasureTexts:
@@ -133,9 +133,9 @@ def _steps(question: MeasureTexts, chosen: Texts) -> Callable[[making.Ask, Surve
     return lambda ask, before: gone_on(ask, question, chosen, before)
 
 
-def _begin(page: Page, corpus: Texts, count: int) -> None:
+def _begin(page: Page, chosen_texts: Texts, count: int) -> None:
     """Starts a survey of the model with the page's edits over the first texts."""
-    chosen = corpus.first(count)
+    chosen = chosen_texts.first(count)
     question = _question(page, tuple(map(str, page.view.active_edits())))
     engine = background_engine("survey")
     making.keep(making.start(engine.ask, _steps(question, chosen), begun(question, chosen), page.info.name))

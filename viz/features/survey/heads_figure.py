@@ -109,16 +109,7 @@ def dots(
             float(shade.values[head]) if shade is not None else None,
             labels[head] if head in places else (),
             places.get(head, ""),
-            tuple(
-                filter(
-                    None,
-                    (
-                        roles[head],
-                        *(_shade_words(colouring, head) for colouring in (shade, weight) if colouring),
-                        *spread[head : head + 1],
-                    ),
-                )
-            ),
+            tuple(filter(None, (roles[head], *(_said(one, head) for one in (shade, weight) if one), *spread[head : head + 1]))),
         )
         for head in sorted(drawn, key=lambda head: -sizes[head])
     ]
@@ -143,11 +134,11 @@ def scatter(
         paint = (colours.second, colours.faint, colours.accent, colours.text)[kind % 4] if shade is None else colours.card
         filled = shade is not None and known
         marker = shade.marker(colours, [dot.head for dot in places]) if shade is not None and filled else {"color": paint}
-        if filled and not any("colorbar" in trace["marker"] for trace in traces):
+        if filled and not any("colorbar" in drawn_trace["marker"] for drawn_trace in traces):
             marker |= {"colorbar": colour_bar(colours)}
         marker |= {"symbol": SYMBOLS[kind % len(SYMBOLS)], "line": {"width": 1, "color": colours.text}}
         marker |= {"size": [dot.size for dot in places], "opacity": 0.8 if len({dot.size for dot in drawn}) > 1 else 1}
-        named = not any(trace["name"] == literal(kinds[kind]) for trace in traces)
+        named = not any(drawn_trace["name"] == literal(kinds[kind]) for drawn_trace in traces)
         points: dict[str, Any] = {"type": "scatter", "mode": "markers", "name": literal(kinds[kind]), "showlegend": named}
         traces.append(points | {"x": [dot.at[0] for dot in places], "y": [dot.at[1] for dot in places], "marker": marker})
     ring = {"symbol": "circle-open", "color": colours.text, "line": {"width": 3}}
@@ -190,7 +181,7 @@ def _with_axes(
     return picture(dark, 470, traces, layout, bar=shade.title)
 
 
-def _shade_words(shade: Shade, head: int) -> str:
+def _said(shade: Shade, head: int) -> str:
     """A number of a head, as pointing at it says it."""
     value = float(shade.values[head])
     return f"{shade.title}: {_number(value)}"
@@ -237,8 +228,8 @@ def grid(
     """
     colours, columns = scheme(dark), 1 + max(column for _row, column in places)
     values = np.full((len(rows), columns), np.nan)
-    for head, cell in enumerate(places):
-        values[cell] = shade.values[head]
+    for head, place in enumerate(places):
+        values[place] = shade.values[head]
     counted, at = list(range(1, columns + 1)), [(row, column + 1) for row, column in places]
     marker = shade.marker(colours, range(len(names)))
     cells = gapped_cells(values, (marker["cmin"], marker["cmax"]), marker["colorscale"], colour_bar(colours)) | {"x": counted}
@@ -282,18 +273,18 @@ def _label_places(across: Array, up: Array, labels: Sequence[Sequence[str]]) -> 
     low, high = at[drawn].min(axis=0, initial=np.inf), at[drawn].max(axis=0, initial=-np.inf)
     at = (0.06 + 0.88 * (at - low) / np.where(high > low, high - low, 1)) * _PLOT
     taken = [np.array([dot - _DOT / 2, dot + _DOT / 2]) for dot in at[drawn]]
-    chosen: dict[int, str] = {}
+    places: dict[int, str] = {}
     for head in sorted(np.flatnonzero(drawn).tolist(), key=lambda head: -up[head]):
         lines = labels[head]
         widest = max((sum(1 + (ord(letter) > 0x2E7F) for letter in line) for line in lines), default=0)
         size = np.array([_LETTER * widest, _LINE * len(lines)])
-        for position in _PLACES if lines else ():
-            towards = np.array([("right" in position) - ("left" in position), ("bottom" in position) - ("top" in position)])
+        for place in _PLACES if lines else ():
+            towards = np.array([("right" in place) - ("left" in place), ("bottom" in place) - ("top" in place)])
             middle = at[head] + towards * (size / 2 + _DOT)
             box = np.array([middle - size / 2, middle + size / 2])
             inside = (box[0] >= 0).all() and (box[1] <= _PLOT).all()
             if inside and not any((box[0] < other[1]).all() and (other[0] < box[1]).all() for other in taken):
-                chosen[head] = position
+                places[head] = place
                 taken.append(box)
                 break
-    return chosen
+    return places

@@ -53,19 +53,19 @@ _STEPS = "▁▂▃▄▅▆▇█"
 
 def scatter(names: Sequence[str], across: Array, up: Array, titles: tuple[str, str]) -> str:
     """The scatter of heads in words: its axes, and the heads at the four ends."""
-    drawn = np.flatnonzero(np.isfinite(across) & np.isfinite(up))
-    if not len(drawn):
+    known = np.flatnonzero(np.isfinite(across) & np.isfinite(up))
+    if not len(known):
         return _("No head has both measures.")
     sentences = [
         _(
             "A dot for each head ({count:,}): {across} from left to right, {up} from bottom to top.",
-            count=len(drawn),
+            count=len(known),
             across=titles[0],
             up=titles[1],
         )
     ]
     for title, values in zip(titles, (across, up), strict=True):
-        low, high = drawn[np.argmin(values[drawn])], drawn[np.argmax(values[drawn])]
+        low, high = known[np.argmin(values[known])], known[np.argmax(values[known])]
         fields = {"low": names[low], "least": number(values[low], ".2f"), "high": names[high], "most": number(values[high], ".2f")}
         sentences.append(_("{title}: smallest in {low} ({least}), largest in {high} ({most}).", title=title, **fields))
     return " ".join(sentences)

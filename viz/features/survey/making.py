@@ -41,11 +41,11 @@ class Counted(Protocol):
         """Whether nothing is left to do."""
 
 
-Result = TypeVar("Result", bound=Counted)
+Found = TypeVar("Found", bound=Counted)
 
 
 @dataclass(eq=False)
-class Making(Generic[Result]):
+class Making(Generic[Found]):
     """Something in the making. Its thread writes `newest` and `error`; the script runs of the page read them.
 
     Attributes:
@@ -59,8 +59,8 @@ class Making(Generic[Result]):
         before: texts that were read before that.
     """
 
-    newest: Result
-    steps: Callable[[Ask, Result], Iterator[Result]] | None = None
+    newest: Found
+    steps: Callable[[Ask, Found], Iterator[Found]] | None = None
     model: str = ""
     error: HeadlightError | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -79,7 +79,7 @@ class Making(Generic[Result]):
         self.seen = time.monotonic()
 
 
-def start(ask: Ask, steps: Callable[[Ask, Result], Iterator[Result]], first: Result, model: str = "") -> Making[Result]:
+def start(ask: Ask, steps: Callable[[Ask, Found], Iterator[Found]], first: Found, model: str = "") -> Making[Found]:
     """Starts to make something, or goes on with it, in a thread of its own.
 
     Args:
@@ -113,8 +113,8 @@ def start(ask: Ask, steps: Callable[[Ask, Result], Iterator[Result]], first: Res
 
 def made(model: str) -> Making[Survey] | None:
     """The survey that this visitor has made, is making or has opened on the page of a model."""
-    running: Making[Survey] | None = st.session_state.get(KEY)
-    return running if running is not None and running.model == model else None
+    making: Making[Survey] | None = st.session_state.get(KEY)
+    return making if making is not None and making.model == model else None
 
 
 def keep(making: Making[Any], key: str = KEY) -> None:

@@ -53,10 +53,10 @@ class Reading:
     @property
     def parts(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """For each text the parts of speech of its queries and of its keys; empty where none is known."""
-        read = self.texts
-        asked = [read.asked[index] for index in read.places]
-        pairs = zip(read.texts, ((text.source, text.tree) for text in asked), strict=True)
-        return [(parts_of(text_of_head.queries, *text), parts_of(text_of_head.keys, *text)) for text_of_head, text in pairs]
+        read_texts = self.texts
+        asked = [read_texts.asked[index] for index in read_texts.places]
+        pairs = zip(read_texts.texts, ((text.source, text.tree) for text in asked), strict=True)
+        return [(parts_of(text_read.queries, *text), parts_of(text_read.keys, *text)) for text_read, text in pairs]
 
 
 def read(ask: Callable[[Any], Any], question: ReadHead, texts: Sequence[Text], way: Way = "components") -> Iterator[Reading]:
@@ -79,7 +79,7 @@ def draw(page: Page, survey: Survey, names: Sequence[str], selected: int) -> Non
     """Draws the plane and the search of the selected head, or the button that reads it."""
     if not survey.quoted:
         return
-    question = _question(page, survey, selected)
+    question = question_about(page, survey, selected)
     mine = _reading(question)
     with card("survey-plane"):
         st.html(heading(_("Queries and keys of this head"), names[selected]))
@@ -103,7 +103,7 @@ def draw(page: Page, survey: Survey, names: Sequence[str], selected: int) -> Non
 
 def picture_of(page: Page, survey: Survey, selected: int) -> Reading | None:
     """What was read of the selected head, with its plane, if this visitor had it read, and it is all there."""
-    ready = _ready(_reading(_question(page, survey, selected)))
+    ready = _ready(_reading(question_about(page, survey, selected)))
     return ready if ready is not None and ready.plane is not None else None
 
 
@@ -112,7 +112,8 @@ def plane_of(page: Page, ready: Reading) -> None:
     query_key.draw(page, ready.texts, ready.plane, ready.no_plane, ready.parts)
 
 
-def _question(page: Page, survey: Survey, selected: int) -> ReadHead:
+def question_about(page: Page, survey: Survey, selected: int) -> ReadHead:
+    """What is asked about the selected head; the texts come batch by batch."""
     site, head = survey.statistics.heads[selected]
     edits = read_edits("; ".join(survey.about.edits))
     return ReadHead(page.info.name, page.view.parsed_settings(), texts=(), site=site, head=head, edits=edits)
@@ -120,8 +121,8 @@ def _question(page: Page, survey: Survey, selected: int) -> ReadHead:
 
 def _reading(question: ReadHead) -> making.Making[Reading] | None:
     """What this visitor had read, or has being read, if it is this."""
-    running: making.Making[Reading] | None = st.session_state.get(KEY)
-    return running if running is not None and running.newest.texts.question == question else None
+    making_of_session: making.Making[Reading] | None = st.session_state.get(KEY)
+    return making_of_session if making_of_session is not None and making_of_session.newest.texts.question == question else None
 
 
 def _ready(mine: making.Making[Reading] | None) -> Reading | None:
@@ -158,11 +159,11 @@ def in_order(survey: Survey) -> list[Text]:
 
 def _about(ready: Reading) -> None:
     """Says what was read, and what was left out."""
-    read = ready.texts
-    left = len(read.asked) - read.done
-    fields = {"count": len(read.texts), "skipped": len(read.problems), "left": left}
+    read_texts = ready.texts
+    left = len(read_texts.asked) - read_texts.done
+    fields = {"count": len(read_texts.texts), "skipped": len(read_texts.problems), "left": left}
     text = _("Texts read: {count:,}; texts that could not be run: {skipped:,}.", **fields)
-    if read.full and left:
+    if read_texts.full and left:
         text = _(
             "Texts read: {count:,}; texts that could not be run: {skipped:,}; not read, because there is enough to draw: {left:,}.",
             **fields,

@@ -30,7 +30,7 @@ def plane(
     points: Array,
     keys: Array,
     labels: Sequence[str],
-    said: tuple[str, str],
+    hover: tuple[str, str],
     places: Array,
     named: tuple[str, str],
     titles: tuple[str, str],
@@ -44,7 +44,7 @@ def plane(
         points: [point, 2].
         keys: [point] of bool.
         labels: [point], the tokens.
-        said: what pointing at a query and at a key says, in which PLACEHOLDERS stand for its token, position and text.
+        hover: what pointing at a query and at a key says, in which PLACEHOLDERS stand for its token, position and text.
         places: [point, 2], position and text of each dot.
         named: what queries and keys are called.
         titles: of the axes.
@@ -53,12 +53,12 @@ def plane(
         values: [point], a number that decides the color; and what it is. At most one of both; without: queries and keys differ.
     """
     colours = scheme(dark)
-    labels_of_groups = dict.fromkeys(range(-1, 0 if groups is None else len(groups[1])), "")
-    labels_of_groups |= {} if groups is None else dict(enumerate(groups[1]))
+    names = dict.fromkeys(range(-1, 0 if groups is None else len(groups[1])), "")
+    names |= {} if groups is None else dict(enumerate(groups[1]))
     tokens = {label: literal(label) for label in set(labels)}
-    customdata = np.concatenate([np.arange(len(points))[:, None], places], axis=1)
+    reported = np.concatenate([np.arange(len(points))[:, None], places], axis=1)
     traces: list[dict[str, Any]] = []
-    for group, name in labels_of_groups.items():
+    for group, name in names.items():
         for is_key in (False, True):
             members = np.flatnonzero((keys == is_key) & (groups is None or groups[0] == group))
             if not len(members):
@@ -68,9 +68,9 @@ def plane(
             marker |= {"color": paint} if values is None else _scaled(values[0], members, colours, with_bar=not is_key)
             dots = {"type": "scattergl", "mode": "markers", "x": points[members, 0], "y": points[members, 1], "marker": marker}
             dots |= {"name": literal(name or named[is_key]), "text": [tokens[labels[index]] for index in members.tolist()]}
-            dots |= {"customdata": customdata[members].tolist()}  # as an array, a selection would not report it
-            first = bool(name) and not any(trace["name"] == dots["name"] for trace in traces)
-            dots |= {"showlegend": groups is None or first, "hovertemplate": f"{said[is_key]}<extra></extra>"}
+            dots |= {"customdata": reported[members].tolist()}  # as an array, a selection would not report it
+            first = bool(name) and not any(other["name"] == dots["name"] for other in traces)
+            dots |= {"showlegend": groups is None or first, "hovertemplate": f"{hover[is_key]}<extra></extra>"}
             traces.append(dots)
     free = {"showgrid": True, "zeroline": False, "fixedrange": False}
     layout = {

@@ -1,9 +1,8 @@
 """Two surveys side by side: the one that the page shows, and one that the visitor chooses."""
 
 from functools import partial
+from typing import Any
 
-import numpy as np
-import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
@@ -13,19 +12,18 @@ from model.features.survey import texts
 from model.features.survey.differences import Difference, differences
 from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
-from model.trace.types import Site
 from viz.export.tables import csv
-from viz.features.survey import figures, labels
+from viz.features.survey import over_texts_panels as panels
 from viz.features.survey.stored import read, stored
 from viz.features.survey.view import SurveyView
 from viz.i18n.translate import _, error_message
-from viz.labels import measures as measure_labels
 from viz.labels import tokens
+from viz.panels import NotDrawable, Table
 from viz.session import access
 from viz.session.state import Page, bind, update
-from viz.widgets import numeric_tables
+from viz.widgets import drawn_panels
 from viz.widgets.cards import heading, say
-from viz.widgets.clickable_figures import clickable
+from viz.widgets.clickable_figures import choosing_point
 
 
 def draw(page: Page, survey: Survey, names: list[str], selected: int) -> None:
@@ -45,10 +43,11 @@ def draw(page: Page, survey: Survey, names: list[str], selected: int) -> None:
     except (BadTexts, CannotSurvey) as error:
         say(error_message(error))
         return
-    _about(other, survey, apart)
+    for sentence in panels.about_two(other, survey, apart):
+        st.caption(tokens.markdown(sentence))
     _scatter(page, survey, apart, names, selected)
     if not page.view.big:
-        _table(apart)
+        _table(page, apart)
 
 
 def _choose(page: Page) -> UploadedFile | None:
@@ -65,42 +64,15 @@ def _choose(page: Page) -> UploadedFile | None:
     )
 
 
-def _about(other: Survey, survey: Survey, apart: list[Difference]) -> None:
-    """Says which surveys these are, and what the errors are of."""
-    fields = {"model": other.about.model, "texts": other.about.texts, "count": other.statistics.texts}
-    fields |= {"own": survey.about.model, "own_texts": survey.about.texts, "own_count": survey.statistics.texts}
-    text = _("First: {model} over {texts} ({count:,}). Second: {own} over {own_texts} ({own_count:,}).", **fields)
-    st.caption(tokens.markdown(text))
-    if other.about.edits:
-        st.caption(tokens.markdown(_("First, in every run: {edits}", edits="; ".join(other.about.edits))))
-    if survey.about.edits:
-        st.caption(tokens.markdown(_("Second, in every run: {edits}", edits="; ".join(survey.about.edits))))
-    if any(difference.paired for difference in apart):
-        st.caption(
-            _("Both read the same texts, so the standard errors are those of the differences text by text, in the sampled texts.")
-        )
-    else:
-        st.caption(_("They read different texts, so the standard errors are those of two independent means."))
-
-
 def _scatter(page: Page, survey: Survey, apart: list[Difference], names: list[str], selected: int) -> None:
-    """Draws one measure of every head in both surveys; on the line nothing changed. A click selects a head."""
-    title = measure_labels.of_heads()[page.view.of(SurveyView).up]
-    by_head = {
-        (difference.site, difference.head): difference for difference in apart if difference.measure == page.view.of(SurveyView).up
-    }
-    if not by_head:
-        st.caption(_("No head has this measure in both surveys: choose another one above."))
+    """Draws one measure of every head in both surveys; a click selects the head."""
+    try:
+        panel = panels.of_two(page, survey, apart, names, selected)
+    except NotDrawable as reason:
+        st.caption(str(reason))
         return
-    heads = [head for head, name in enumerate(survey.statistics.heads) if name in by_head]
-    chosen = [by_head[survey.statistics.heads[head]] for head in heads]
-    axes = _("{measure}, first", measure=title), _("{measure}, second", measure=title)
-    before, now = np.array([difference.first for difference in chosen]), np.array([difference.second for difference in chosen])
-    errors = np.array([difference.error for difference in chosen])
-    called = [names[head] for head in heads]
-    figure = figures.two(called, heads, before, now, errors, axes, selected, page.dark)
-    alt = labels.scatter(called, before, now, axes)
-    clickable(figure, "survey-two", lambda data: _select(survey, int(data[1])), alt, (page.trace, title), fills=True)
+    clicked = choosing_point("survey-two", lambda point: _select(survey, int(point[1])))
+    drawn_panels.draw_content(page, panel, "survey-two", fills=True, **clicked)
 
 
 def _select(survey: Survey, head: int) -> None:
@@ -108,39 +80,13 @@ def _select(survey: Survey, head: int) -> None:
     update(site=site, head=number)
 
 
-def _table(apart: list[Difference]) -> None:
+def _table(page: Page, apart: list[Difference]) -> None:
     """Draws all differences, those of most standard errors first; a click on a row selects its head and measure."""
-    titles = measure_labels.titles()
-    rows = [
-        (
-            tokens.site(Site.parse(difference.site), difference.head),
-            titles[difference.measure],
-            difference.first,
-            difference.second,
-            difference.difference,
-            difference.error,
-            difference.errors if np.isfinite(difference.errors) else np.nan,
-        )
-        for difference in apart
-    ]
-    table = pd.DataFrame(rows, columns=["head", "measure", "first", "second", "difference", "error", "errors"])
-    numeric_tables.draw(
-        table,
-        titles={
-            "head": _("head"),
-            "measure": _("measure"),
-            "first": _("first"),
-            "second": _("second"),
-            "difference": _("difference"),
-            "error": _("standard error"),
-            "errors": _("difference in standard errors"),
-        },
-        decimals=3,
-        hide_index=True,
-        key="survey-differences-rows",
-        selection_mode="single-row",
-        on_select=partial(_row, apart),
-    )
+    panel = panels.of_differences(apart)
+    options: dict[str, Any] = {"selection_mode": "single-row", "on_select": partial(_row, apart)}
+    drawn_panels.draw_content(page, panel, "survey-differences-rows", **options)
+    assert isinstance(panel.content, Table)
+    table = panel.content.frame
     name = "survey-differences.csv"
     st.download_button(
         _("Download as CSV"),

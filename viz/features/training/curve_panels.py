@@ -75,7 +75,7 @@ def of_losses(page: Page, measured: Course) -> Panel:
 def titles_of_moments() -> dict[str, str]:
     """Titles of the columns of `moments`."""
     titles = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "moment": _("specializes at step")}
-    return titles | {"start": _("start"), "end": _("end"), "change": _("change")}
+    return titles | {"start": _("start"), "end": _("end"), "change": _("end − start")}
 
 
 def of_moments(page: Page, measured: Course) -> Panel:

@@ -13,7 +13,15 @@ _FILES = Path(__file__).parent / "frontend"
 
 FEATURE = Feature(
     pages=(
-        FeaturePage(path="training", title=N_("Training"), icon="movie", show=page.show, panels=panels.panels, parts=panels.PARTS),
+        FeaturePage(
+            path="training",
+            title=N_("Training"),
+            icon="movie",
+            show=page.show,
+            panels=panels.panels,
+            parts=panels.PARTS,
+            pictures=("film", "curves", "losses"),
+        ),
     ),
     parameters=TrainingView,
     help=PANELS,

@@ -70,8 +70,8 @@ def _plain_table(found: Effect) -> Table:
     columns = {
         _("without the edits"): np.exp(found.before),
         _("with the edits"): np.exp(found.now),
-        _("change (nats)"): found.change,
-        _("divergence (nats)"): found.divergence,
+        _("change in log-probability (nats)"): found.change,
+        _("divergence of the predictions (nats)"): found.divergence,
     }
     names = pd.Index([tokens.plain(text) for text in found.texts], name=_("token"))
     most = _most_changed(found)
@@ -109,8 +109,8 @@ def _table(found: Effect, digits: int) -> str:
     titles = (
         _("token"),
         _("probability, without the edits ○ and with them ● (log scale)"),
-        _("change (nats)"),
-        _("divergence (nats)"),
+        _("change in log-probability (nats)"),
+        _("divergence of the predictions (nats)"),
     )
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     rows = "".join(_row(found, place, scale, place == most, digits) for place in range(len(found.texts)))

@@ -16,6 +16,7 @@ FEATURE = Feature(
             panels=panels.panels,
             unedited=True,
             parts=panels.PARTS,
+            pictures=("heads", "changes"),
         ),
     ),
     claims=CLAIMS,

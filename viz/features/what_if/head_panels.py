@@ -26,7 +26,7 @@ def titles() -> dict[str, str]:
     return {
         "without": _("without this head"),
         "alone": _("with this head only"),
-        "share": _("share of this head"),
+        "share": _("Shapley value of this head"),
     }
 
 
@@ -132,14 +132,14 @@ def of_sharpness(table: pd.DataFrame, names: Sequence[str], measure: str) -> Pan
     matters = -table[measure].to_numpy() if measure == "without" else table[measure].to_numpy()
     sharp, kinds, title = table["largest"].to_numpy(), table["kind"].tolist(), titles()[measure]
     axis = {
-        "without": _("drop in log-probability without this head (nats)"),
+        "without": _("log-probability of the output lost without this head (nats)"),
         "alone": _("with this head only (nats)"),
-        "share": _("share of this head (nats)"),
+        "share": _("Shapley value of this head (nats)"),
     }[measure]
     axes = measures.titles()["largest"], axis
     alt = _("For each head: {title}, and the sharpness of its weights; the table below has the numbers", title=title)
     plot = Plot(lambda dark: figures.scatter(sharp, matters, names, kinds, dark, axes), alt, "matters-scatter", title)
-    return Panel("matters-scatter", _("Sharpness, and how much a head matters"), plot, _correlated(spearman(sharp, matters)))
+    return Panel("matters-scatter", _("Sharpness and effect of the heads"), plot, _correlated(spearman(sharp, matters)))
 
 
 def _correlated(value: float) -> str:
@@ -157,5 +157,5 @@ def _correlated(value: float) -> str:
 def of_table(table: pd.DataFrame) -> Panel:
     """The numbers of all heads, as `all_heads` makes them."""
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head")}
-    numbers = titles() | measures.titles() | {"share_error": _("standard error of share")}
+    numbers = titles() | measures.titles() | {"share_error": _("standard error of the Shapley value")}
     return Panel("matters-table", _("All numbers"), Table(table, decimals=4, titles=names | numbers, named=False))

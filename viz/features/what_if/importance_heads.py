@@ -89,15 +89,15 @@ def _agreed(page: Page, question: Heads) -> bool:
     minutes = max(1, round(copies * page.trace.model["milliseconds"] / 60_000))
     st.info(
         _(
-            "Edited copies of this run that are fed to the network for the share: {copies:,}. At the speed of the run shown that "
-            "takes up to {minutes:,} min. The other two measures need fewer: {few:,}.",
+            "Edited copies of this run that are fed to the network for the Shapley values: {copies:,}. At the speed of the run "
+            "shown that takes up to {minutes:,} min. The other two measures need fewer: {few:,}.",
             copies=copies,
             minutes=minutes,
             few=few,
         ),
         icon=":material/hourglass:",
     )
-    st.button(_("Measure the share"), key="matters:share", on_click=st.session_state[_AGREED].add, args=(question,))
+    st.button(_("Measure the Shapley values"), key="matters:share", on_click=st.session_state[_AGREED].add, args=(question,))
     return False
 
 

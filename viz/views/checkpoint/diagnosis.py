@@ -221,10 +221,10 @@ def _parts(inspection: Inspection) -> None:
         (stacks[part.stack], words[part.kind], part.parameters, part.parameters / inspection.parameters)
         for part in inspection.parts
     ]
-    table = pd.DataFrame(rows, columns=[_("stack"), _("part"), _("parameters"), _("share")])
+    table = pd.DataFrame(rows, columns=[_("stack"), _("part"), _("parameters"), _("percent of all")])
     columns = {
         _("parameters"): st.column_config.NumberColumn(format="localized"),
-        _("share"): st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1, step=0.001, width=110),
+        _("percent of all"): st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1, step=0.001, width=110),
     }
     numeric_tables.draw(table, columns=columns, hide_index=True, height="content", key="parts")
 

@@ -27,7 +27,7 @@ from model.trace.types import Tokens
 from tests.app.visiting import Visitor
 from tests.patience import HANG_S
 from viz import canvas
-from viz.features.survey import one_head, query_key
+from viz.features.survey import one_head, plane_panels, query_key
 
 TEXTS = Texts("mine.txt", tuple(Text(f"w4 w{number} w6", "w5 w4") for number in range(4, 10)))
 """With targets: a run that writes its own takes forty steps."""
@@ -510,5 +510,5 @@ def test_sentences_of_a_selection_are_those_of_its_dots() -> None:
     flat = plane(texts)  # queries a b c d c, then keys a b c d c
     assert query_key.sentences([0, 2, 7, 9, 8], texts, flat) == [(1, 4, ["c", "d"]), (0, 1, ["a"])]
     assert query_key.sentences([], texts, flat) == []
-    assert query_key.labels_of(texts) == list("abcdcabcdc")
-    assert query_key.frequent(["x", "", "y", "x"])[0].tolist() == [0, -1, 1, 0]
+    assert plane_panels.labels_of(texts) == list("abcdcabcdc")
+    assert plane_panels.frequent(["x", "", "y", "x"])[0].tolist() == [0, -1, 1, 0]
