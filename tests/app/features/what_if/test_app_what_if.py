@@ -219,7 +219,7 @@ def test_what_a_share_costs_is_told_before_it_is_measured_where_it_takes_long(
     visitor._run()
     heads = [attention.heads for attention in LocalEngine(stocked, CPU).ask(Run(RunRequest("tiny", TEXT))).attention.values()]
     copies = Heads(RunRequest("tiny", TEXT)).copies(heads)
-    assert any(f"for the share: {copies:,}." in info.value for info in visitor.app.info)
+    assert any(f"for the Shapley values: {copies:,}." in info.value for info in visitor.app.info)
     assert not any("share" in frame.value for frame in visitor.app.dataframe)
     visitor.app.button(key="matters:share").click()
     visitor._run()
