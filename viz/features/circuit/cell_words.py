@@ -34,16 +34,16 @@ def asks(page: Page) -> Asks | None:
     return Asks(address, texts)
 
 
-def said(found: CellWords) -> dict[str, Any]:
+def said(words: CellWords) -> dict[str, Any]:
     """The tokens that are pushed `up` and `down`, each with its number as text, or the sentence of an `error`."""
-    if not found.ids:
+    if not words.ids:
         return {"error": _("The weight is 0, so this cell adds nothing.")}
-    decimals = 2 if float(np.nan_to_num(np.abs(found.values)).max()) >= SMALL else 4
+    decimals = 2 if float(np.nan_to_num(np.abs(words.values)).max()) >= SMALL else 4
 
     def written(value: float) -> str:
         if abs(value) * 10**decimals < 0.5:
             return f"{'+' if value > 0 else '−'}{tokens.power_of_ten(abs(value))}"
         return number(value, f"+.{decimals}f")
 
-    sides = {"up": found.up, "down": found.down}
+    sides = {"up": words.up, "down": words.down}
     return {name: [[tokens.plain(text), written(value)] for text, value in side] for name, side in sides.items()}

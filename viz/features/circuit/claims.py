@@ -25,8 +25,8 @@ def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
         raise BadClaim(reason=_("change needs two runs; a part of a sum belongs to one: use two claims"))
     trace, request = runs.run(scope), runs.request(scope)
     if subject.kind == "writes":
-        found = runs.engine.ask(Writes(request, step_of(trace, subject.at), "runner-up"))
-        return _of_part(subject.name, found.parts, found.values)
+        logit_sum = runs.engine.ask(Writes(request, step_of(trace, subject.at), "runner-up"))
+        return _of_part(subject.name, logit_sum.parts, logit_sum.values)
     attention, head = runs.attention(trace, subject.head)
     query, key = row(trace, attention, subject.query), column(trace, attention, subject.key)
     score = runs.engine.ask(Why(request, str(attention.site), head, query, key))
@@ -36,10 +36,10 @@ def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
 
 def _of_part(name: str, parts: Sequence[Part], values: Array) -> float:
     """The value of a part by its text; biases of one name, such as those of several norms, are added up."""
-    places = [place for place, part in enumerate(parts) if str(part) == name]
+    places = [index for index, part in enumerate(parts) if str(part) == name]
     if not places:
-        there = ", ".join(dict.fromkeys(map(str, parts)))
-        raise BadClaim(reason=_("the sum has no part “{part}”; parts: {there}", part=name, there=there))
+        parts_there = ", ".join(dict.fromkeys(map(str, parts)))
+        raise BadClaim(reason=_("the sum has no part “{part}”; parts: {there}", part=name, there=parts_there))
     return float(np.sum(values[places]))
 
 

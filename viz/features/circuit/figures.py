@@ -17,7 +17,7 @@ def kept(numbers: Array, log_probabilities: Array, dark: bool) -> go.Figure:
         dark: which scheme.
     """
     colours = scheme(dark)
-    names = [f"{int(one):,}" for one in numbers]
+    names = [f"{int(count):,}" for count in numbers]
     line = {
         "type": "scatter",
         "mode": "lines+markers",

@@ -44,10 +44,10 @@ def title() -> str:
     return _("Which earlier heads each head used in this run")
 
 
-def of_graph(page: Page, found: CircuitGraph) -> Panel:
+def of_graph(page: Page, graph: CircuitGraph) -> Panel:
     """The graph, whose edges have at least the share of the view, and what it leaves out."""
-    page = with_threshold(page, found)
-    edges, left = drawn_edges(page, found)
+    page = with_threshold(page, graph)
+    edges, left = drawn_edges(page, graph)
     drawn = [
         scene.Edge(
             edge.side,
@@ -59,27 +59,27 @@ def of_graph(page: Page, found: CircuitGraph) -> Panel:
         )
         for edge in edges
     ]
-    gaps = {"count": len(edges), "least": number(page.view.of(CircuitView).least, ".2f"), "left": left}
-    said = _(
+    fields = {"count": len(edges), "least": number(page.view.of(CircuitView).least, ".2f"), "left": left}
+    words = _(
         "Edges shown: {count:,}, with a share of at least {least}. Of everything that heads used from "
         "earlier heads, {left} is not shown. Thin: small share; a bar at the end: negative. The table also "
         "lists what heads used from embeddings, positions, feed-forward networks and biases.",
-        **gaps,
+        **fields,
     )
     content = Scene("Circuit", scene.scene(page.trace, drawn, page.attention.site, page.head))
-    return Panel("circuit", title(), content, said, paper=tuple)
+    return Panel("circuit", title(), content, words, paper=tuple)
 
 
-def with_threshold(page: Page, found: CircuitGraph) -> Page:
+def with_threshold(page: Page, graph: CircuitGraph) -> Page:
     """The page with the smallest share that is drawn: the chosen one, else the one of `CircuitGraph.readable_share`."""
-    least = max(0.01, page.view.of(CircuitView).least or found.readable_share())
+    least = max(0.01, page.view.of(CircuitView).least or graph.readable_share())
     return replace(page, view=page.view.changed(least=least))
 
 
-def drawn_edges(page: Page, found: CircuitGraph) -> tuple[list[Edge], str]:
+def drawn_edges(page: Page, graph: CircuitGraph) -> tuple[list[Edge], str]:
     """The edges between heads that are shown, and the share that is not, in percent."""
     least = page.view.of(CircuitView).least
-    return [edge for edge in found.edges(least) if edge.part.kind == "head"], number(found.left_out(least), ".0%")
+    return [edge for edge in graph.edges(least) if edge.part.kind == "head"], number(graph.left_out(least), ".0%")
 
 
 def side_name(side: Side) -> str:
@@ -94,73 +94,75 @@ def head_name(head: Head) -> str:
 
 def edge_in_words(edge: Edge) -> str:
     """An edge in words."""
-    gaps = {"part": stream_parts.name(edge.part), "head": head_name(edge.head), "share": number(edge.share, ".2f")}
+    fields = {"part": stream_parts.name(edge.part), "head": head_name(edge.head), "share": number(edge.share, ".2f")}
     return {
-        "query": _("{part} → queries of {head}: share {share}", **gaps),
-        "key": _("{part} → keys of {head}: share {share}", **gaps),
-        "value": _("{part} → values of {head}: share {share}", **gaps),
+        "query": _("{part} → queries of {head}: share {share}", **fields),
+        "key": _("{part} → keys of {head}: share {share}", **fields),
+        "value": _("{part} → values of {head}: share {share}", **fields),
     }[edge.side]
 
 
 def is_finite(page: Page) -> bool:
     """Whether all weights of the run are numbers; those of a long run are computed when they are shown, and not for this."""
-    kept = [own.weights for own in page.trace.attention.values() if isinstance(own.weights, np.ndarray)]
+    kept = [attention.weights for attention in page.trace.attention.values() if isinstance(attention.weights, np.ndarray)]
     return all(bool(np.isfinite(weights).all()) for weights in kept)
 
 
-def used_by_head(page: Page, found: CircuitGraph) -> list[str]:
+def used_by_head(page: Page, graph: CircuitGraph) -> list[str]:
     """What the selected head used most, a sentence for each side; and whether it copies."""
     head = Head(str(page.attention.site), page.head)
-    said, name = list[str](), head_name(head)
-    own = sorted((edge for edge in found.edges(page.view.of(CircuitView).least) if edge.head == head), key=lambda edge: -edge.share)
+    sentences, name = list[str](), head_name(head)
+    used_edges = sorted(
+        (edge for edge in graph.edges(page.view.of(CircuitView).least) if edge.head == head), key=lambda edge: -edge.share
+    )
     for side in SIDES:
-        used = [(stream_parts.name(edge.part), number(edge.share, ".2f")) for edge in own if edge.side == side]
-        there = [_("{title} ({name})", title=part, name=share) for part, share in used]
-        if there:
-            gaps = {"head": name, "parts": " · ".join(there[:MOST_SAID])}
-            said.append(
+        used = [(stream_parts.name(edge.part), number(edge.share, ".2f")) for edge in used_edges if edge.side == side]
+        used_parts = [_("{title} ({name})", title=part, name=share) for part, share in used]
+        if used_parts:
+            fields = {"head": name, "parts": " · ".join(used_parts[:MOST_SAID])}
+            sentences.append(
                 {
-                    "query": _("{head}, used by its queries: {parts}", **gaps),
-                    "key": _("{head}, used by its keys: {parts}", **gaps),
-                    "value": _("{head}, used by its values: {parts}", **gaps),
+                    "query": _("{head}, used by its queries: {parts}", **fields),
+                    "key": _("{head}, used by its keys: {parts}", **fields),
+                    "value": _("{head}, used by its values: {parts}", **fields),
                 }[side]
             )
-    copying = found.copying[found.heads.index(head)]
+    copying = graph.copying[graph.heads.index(head)]
     if not np.isnan(copying):
-        said.append(
+        sentences.append(
             _(
                 "{head}: copying score {copying} (1: what it reads becomes more likely)",
                 head=name,
                 copying=number(copying, "+.2f"),
             )
         )
-    return said
+    return sentences
 
 
-def of_edges(found: CircuitGraph) -> Panel:
+def of_edges(graph: CircuitGraph) -> Panel:
     """All edges of every size as numbers."""
-    return Panel("circuit-edges", _("All edges as numbers"), Table(table(found), decimals=4, named=False))
+    return Panel("circuit-edges", _("All edges as numbers"), Table(table(graph), decimals=4, named=False))
 
 
-def table(found: CircuitGraph) -> pd.DataFrame:
+def table(graph: CircuitGraph) -> pd.DataFrame:
     """A row for each edge of every size, to the heads in the order of the run."""
     rows = [
         (stream_parts.name(edge.part), side_name(edge.side), head_name(edge.head), edge.share, edge.used, edge.composition)
-        for edge in sorted(found.edges(), key=lambda edge: -edge.share)
+        for edge in sorted(graph.edges(), key=lambda edge: -edge.share)
     ]
     return pd.DataFrame(rows, columns=[_("from"), _("side"), _("to"), _("share"), _("used"), _("composition")])
 
 
-def of_composition(found: CircuitGraph) -> Panel:
+def of_composition(graph: CircuitGraph) -> Panel:
     """Composition by the weights alone against the share in this run: a point for each pair of heads and each side.
 
     Raises:
         NotDrawable: no head reads what an earlier head wrote.
     """
-    edges = composing(found)
+    edges = composing(graph)
     if not edges:
         raise NotDrawable(_("No head reads what an earlier head wrote."))
-    chance = dict(zip(found.heads, found.chance.tolist(), strict=True))
+    chance = dict(zip(graph.heads, graph.chance.tolist(), strict=True))
     across = np.array([edge.composition / chance[edge.head] for edge in edges])
     shares, names = np.array([edge.share for edge in edges]), [edge_in_words(edge) for edge in edges]
     axes, sides = (_("composition, as a multiple of chance"), _("share in this run")), [side_name(edge.side) for edge in edges]
@@ -175,13 +177,13 @@ def of_composition(found: CircuitGraph) -> Panel:
     return Panel("composition", _("From the weights alone: how strongly two heads compose"), plot, words)
 
 
-def composing(found: CircuitGraph) -> list[Edge]:
+def composing(graph: CircuitGraph) -> list[Edge]:
     """The edges between heads, whose composition is known."""
-    return [edge for edge in found.edges() if not np.isnan(edge.composition)]
+    return [edge for edge in graph.edges() if not np.isnan(edge.composition)]
 
 
-def of_copying(found: CircuitGraph) -> Panel | None:
+def of_copying(graph: CircuitGraph) -> Panel | None:
     """The copying scores of all heads; None: no head has one."""
-    rows = [row for row, value in enumerate(found.copying) if not np.isnan(value)]
-    scores = pd.DataFrame({_("head"): [head_name(found.heads[row]) for row in rows], _("copying"): found.copying[rows]})
+    rows = [row for row, value in enumerate(graph.copying) if not np.isnan(value)]
+    scores = pd.DataFrame({_("head"): [head_name(graph.heads[row]) for row in rows], _("copying"): graph.copying[rows]})
     return Panel("copying", _("Copying scores of all heads"), Table(scores, decimals=2, named=False)) if rows else None

@@ -40,31 +40,31 @@ def scene(trace: Trace, edges: Sequence[Edge], site: Site, head: int) -> bytes:
         edges: those that are drawn.
         site, head: the selected head.
     """
-    stacks = list(dict.fromkeys(own.stack for own in trace.attention))
-    passes = 1 + max(own.pass_ for own in trace.attention)
+    stacks = list(dict.fromkeys(site_.stack for site_ in trace.attention))
+    passes = 1 + max(site_.pass_ for site_ in trace.attention)
     # An encoder's last layer is beside the decoder's first self-attention, which reads nothing of it: all edges lead upwards.
-    beside = sum(own.stack == stacks[0] for own in trace.attention) - 1
+    beside = sum(site_.stack == stacks[0] for site_ in trace.attention) - 1
     rows: dict[str, int] = {stack: 0 if stack == stacks[0] else beside for stack in stacks}
     nodes = list[dict[str, Any]]()
-    for own, attention in trace.attention.items():
-        layer = row_label(trace, own)
-        if own.kind == "cross":
-            gaps = {"layer": own.layer + 1, "pass_": own.pass_ + 1}
-            layer = _("cross P{pass_} L{layer}", **gaps) if passes > 1 else _("cross L{layer}", **gaps)
+    for site_, attention in trace.attention.items():
+        layer = row_label(trace, site_)
+        if site_.kind == "cross":
+            fields = {"layer": site_.layer + 1, "pass_": site_.pass_ + 1}
+            layer = _("cross P{pass_} L{layer}", **fields) if passes > 1 else _("cross L{layer}", **fields)
         nodes += [
             {
-                "id": f"{own}/{one}",
-                "site": str(own),
+                "id": f"{site_}/{one}",
+                "site": str(site_),
                 "head": one,
-                "stack": stacks.index(own.stack),
-                "row": rows[own.stack],
+                "stack": stacks.index(site_.stack),
+                "row": rows[site_.stack],
                 "heads": attention.heads,
-                "name": tokens.site(own, one),
+                "name": tokens.site(site_, one),
                 "layer": layer,
             }
             for one in range(attention.heads)
         ]
-        rows[own.stack] += 1
+        rows[site_.stack] += 1
     description = _n(
         "Graph with {count} edge between heads", "Graph with {count} edges between heads", len(edges), count=len(edges)
     )

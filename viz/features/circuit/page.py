@@ -55,7 +55,7 @@ def show(page: Page) -> None:
         paths.draw(page, found)
 
 
-def _one_picture(page: Page, found: CircuitGraph) -> None:
+def _one_picture(page: Page, graph: CircuitGraph) -> None:
     """Draws the picture that big mode shows, which one it is, and the sentence that it needs."""
     names = {"graph": _("Graph of heads"), "composition": _("From the weights alone")}
     if page.trace.steps:
@@ -66,27 +66,27 @@ def _one_picture(page: Page, found: CircuitGraph) -> None:
             picture = choose_picture(names)
         if picture == "graph":
             with row:
-                _threshold(page, found, "collapsed")
-            edges, left = panels.drawn_edges(page, found)
-            gaps = {"count": len(edges), "left": left}
-            st.caption(_("Edges shown: {count:,}. Of what heads used from earlier heads, {left} is not shown.", **gaps))
-            drawn_panels.draw_content(page, panels.of_graph(page, found), "circuit", printable=False, chosen=update)
+                _threshold(page, graph, "collapsed")
+            edges, left = panels.drawn_edges(page, graph)
+            fields = {"count": len(edges), "left": left}
+            st.caption(_("Edges shown: {count:,}. Of what heads used from earlier heads, {left} is not shown.", **fields))
+            drawn_panels.draw_content(page, panels.of_graph(page, graph), "circuit", printable=False, chosen=update)
         elif picture == "composition":
-            _composition_picture(page, found, whole=False)
+            _composition_picture(page, graph, whole=False)
         else:
-            paths.draw_picture(page, found, picture == "kept")
+            paths.draw_picture(page, graph, picture == "kept")
 
 
-def _about(page: Page, found: CircuitGraph) -> None:
+def _about(page: Page, graph: CircuitGraph) -> None:
     """Draws the title, whether the sums are what ran, and the threshold."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**{panels.title()}**", width="content")
-        _badge(page, found)
+        _badge(page, graph)
     rows, least = st.columns([1, 2])
     with rows:
         _rows(page)
     with least:
-        _threshold(page, found, "visible")
+        _threshold(page, graph, "visible")
 
 
 def _rows(page: Page) -> None:
@@ -102,12 +102,12 @@ def _rows(page: Page) -> None:
     )
 
 
-def _threshold(page: Page, found: CircuitGraph, label: Literal["visible", "collapsed"]) -> None:
+def _threshold(page: Page, graph: CircuitGraph, label: Literal["visible", "collapsed"]) -> None:
     """Draws the slider of the smallest share, which shows the one of the page where nobody has chosen another.
 
     It ends at the largest share of an edge between two heads.
     """
-    largest = max((edge.share for edge in found.edges(0.01) if edge.part.kind == "head"), default=0.0)
+    largest = max((edge.share for edge in graph.edges(0.01) if edge.part.kind == "head"), default=0.0)
     bound = bind("least")
     st.session_state[bound["key"]] = page.view.of(CircuitView).least
     st.slider(
@@ -131,49 +131,49 @@ def _graph(page: Page, found: CircuitGraph) -> None:
         st.caption(sentence)
 
 
-def _badge(page: Page, found: CircuitGraph) -> None:
+def _badge(page: Page, graph: CircuitGraph) -> None:
     """Draws whether all sums are what the run recorded."""
     if not panels.is_finite(page):
         st.badge(_("Cannot be checked: it contains NaN or infinite values"), icon=":material/error:", color="red")
         return
-    gap = tokens.power_of_ten(float(np.nanmax(found.difference)))
-    if found.agrees:
-        said = _("All sums match the run, largest difference {difference}", difference=gap)
-        st.badge(said, icon=":material/check:", color="green")
+    largest = tokens.power_of_ten(float(np.nanmax(graph.difference)))
+    if graph.agrees:
+        words = _("All sums match the run, largest difference {difference}", difference=largest)
+        st.badge(words, icon=":material/check:", color="green")
     else:
-        said = _("Some sums do not match the run, largest difference {difference}", difference=gap)
-        st.badge(said, icon=":material/error:", color="red")
+        words = _("Some sums do not match the run, largest difference {difference}", difference=largest)
+        st.badge(words, icon=":material/error:", color="red")
 
 
-def _table(page: Page, found: CircuitGraph) -> None:
-    edges = panels.of_edges(found)
+def _table(page: Page, graph: CircuitGraph) -> None:
+    edges = panels.of_edges(graph)
     with st.expander(edges.title, icon=":material/table:"):
         drawn_panels.draw_content(page, edges, edges.name)
-        download.csv(panels.table(found), page.trace, "circuit", key="circuit-csv")
+        download.csv(panels.table(graph), page.trace, "circuit", key="circuit-csv")
 
 
-def _composition(page: Page, found: CircuitGraph) -> None:
+def _composition(page: Page, graph: CircuitGraph) -> None:
     """Draws composition by the weights alone against the share in this run, and the copying scores."""
-    _composition_picture(page, found, whole=True)
-    if copying := panels.of_copying(found):
+    _composition_picture(page, graph, whole=True)
+    if copying := panels.of_copying(graph):
         with st.expander(copying.title, icon=":material/table:"):
             drawn_panels.draw_content(page, copying, copying.name)
 
 
-def _composition_picture(page: Page, found: CircuitGraph, whole: bool) -> None:
+def _composition_picture(page: Page, graph: CircuitGraph, whole: bool) -> None:
     """Draws a point for each pair of heads and each side; a click selects the later head.
 
     Args:
         whole: whether its title and words are drawn, too.
     """
     try:
-        composition = panels.of_composition(found)
+        composition = panels.of_composition(graph)
     except NotDrawable as reason:
         st.caption(str(reason))
         return
     if whole:
         drawn_panels.draw_words(composition)
-    places = tuple((edge.head.site, edge.head.head) for edge in panels.composing(found))
+    places = tuple((edge.head.site, edge.head.head) for edge in panels.composing(graph))
     clicked = choosing_point("composition", partial(_select, places))
     drawn_panels.draw_content(page, composition, "composition", fills=True, **clicked)
 

@@ -58,8 +58,8 @@ def _of_sources(page: Page) -> list[Panel]:
 
 
 def _of_totals(page: Page) -> list[Panel]:
-    found = _logit_sum(page)
-    return [write_panels.of_totals(found, page.engine.ask(Heads(page.view.request(), ("without",), by="mean")))]
+    logit_sum = _logit_sum(page)
+    return [write_panels.of_totals(logit_sum, page.engine.ask(Heads(page.view.request(), ("without",), by="mean")))]
 
 
 def _of_numbers(page: Page) -> list[Panel]:
@@ -80,9 +80,9 @@ def _graph(page: Page) -> CircuitGraph:
 
 
 def _of_graph(page: Page, _link: ViewState) -> Iterator[Panel]:
-    found = _graph(page)
-    graph = graph_panels.of_graph(page, found)
-    used = graph_panels.used_by_head(graph_panels.with_threshold(page, found), found)
+    circuit = _graph(page)
+    graph = graph_panels.of_graph(page, circuit)
+    used = graph_panels.used_by_head(graph_panels.with_threshold(page, circuit), circuit)
     yield replace(graph, words=join_sentences([graph.words, *used]))
 
 
@@ -91,9 +91,9 @@ def _of_edges(page: Page, _link: ViewState) -> Iterator[Panel]:
 
 
 def _of_composition(page: Page, _link: ViewState) -> Iterator[Panel]:
-    found = _graph(page)
-    yield graph_panels.of_composition(found)
-    if copying := graph_panels.of_copying(found):
+    circuit = _graph(page)
+    yield graph_panels.of_composition(circuit)
+    if copying := graph_panels.of_copying(circuit):
         yield copying
 
 
@@ -102,10 +102,10 @@ def _of_paths(page: Page, _link: ViewState) -> Iterator[Panel]:
     pairs = path_panels.pair_of_page(page)
     if not pairs or not page.trace.steps:
         raise NotDrawable(_("The link names no corrupted sentence, or this run generated nothing."))
-    found = page.engine.ask(path_panels.question(page, *pairs[0], shared=False))
-    yield path_panels.map_of(page, found, path_panels.strongest_side(found)).panel
-    yield path_panels.of_kept(found)
-    yield path_panels.of_table(found)
+    effects = page.engine.ask(path_panels.question(page, *pairs[0], shared=False))
+    yield path_panels.map_of(page, effects, path_panels.strongest_side(effects)).panel
+    yield path_panels.of_kept(effects)
+    yield path_panels.of_table(effects)
 
 
 PARTS: Mapping[str, Callable[[Page, ViewState], Iterator[Panel]]] = {

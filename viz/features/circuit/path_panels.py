@@ -39,33 +39,33 @@ def pair_of_page(page: Page) -> list[tuple[Given, str]]:
 
 def question(page: Page, clean: Given, corrupted: str, shared: bool) -> Paths:
     """The question about one pair; chosen tokens continue the page's own sentence alone."""
-    own = page.view.request()
-    request = own if clean == own.source else replace(own, source=clean, begin=())
+    page_request = page.view.request()
+    request = page_request if clean == page_request.source else replace(page_request, source=clean, begin=())
     return Paths(replace(request, edits=()), corrupted, max(page.view.step, 0), shared=shared)
 
 
-def sentence(page: Page, found: PathEffects, pairs: int) -> str:
+def sentence(page: Page, effects: PathEffects, pairs: int) -> str:
     """What was measured, and its ends."""
     form = f".{page.digits(3)}f"
-    gaps = {
-        "token": tokens.word(found.tokens[found.token]),
-        "other": tokens.word(found.other_text),
-        "clean": number(found.clean, form),
-        "corrupted": number(found.corrupted, form),
+    fields = {
+        "token": tokens.word(effects.tokens[effects.token]),
+        "other": tokens.word(effects.other_text),
+        "clean": number(effects.clean, form),
+        "corrupted": number(effects.corrupted, form),
     }
     if pairs > 1:
         return _(
             "Means over all pairs ({pairs:,}). Logit of the token minus that of the other one: {clean} in the clean runs, "
             "{corrupted} in the corrupted ones.",
             pairs=pairs,
-            **gaps,
+            **fields,
         )
-    return _("Logit of “{token}” minus that of “{other}”: {clean} here, {corrupted} in the corrupted run.", **gaps)
+    return _("Logit of “{token}” minus that of “{other}”: {clean} here, {corrupted} in the corrupted run.", **fields)
 
 
-def strongest_side(found: PathEffects) -> Side:
+def strongest_side(effects: PathEffects) -> Side:
     """What the paths with the largest effect lead to."""
-    return max(SIDES, key=lambda side: float(np.nanmax(np.abs(found.effects[SIDES.index(side)]), initial=0.0)))
+    return max(SIDES, key=lambda side: float(np.nanmax(np.abs(effects.effects[SIDES.index(side)]), initial=0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,16 +100,16 @@ def map_of(page: Page, found: PathEffects, side: Side) -> PathMap:
     form = f"+.{page.digits(4)}f"
 
     def words(row: int, column: int) -> str:
-        gaps = {"since": labels[column], "to": labels[row], "effect": number(float(effects[row, column]), form)}
-        return _("{since} → {to}: {effect}", **gaps)
+        fields = {"since": labels[column], "to": labels[row], "effect": number(float(effects[row, column]), form)}
+        return _("{since} → {to}: {effect}", **fields)
 
     hover = [[words(row, column) for column in since] for row in to]
     down, across = ([_short(found.heads[one], found.heads) for one in ones] for ones in (to, since))
-    shown = effects[np.ix_(to, since)]
+    drawn = effects[np.ix_(to, since)]
     quantity = _("change of the logit difference")
     alt = _("Map of paths: one row per later head, one column per earlier head; the table below has the numbers")
     plot = Plot(
-        lambda dark: grid(down, across, shown, hover, dark, quantity, longest=LONG), alt, f"paths-{side}", alt.partition(":")[0]
+        lambda dark: grid(down, across, drawn, hover, dark, quantity, longest=LONG), alt, f"paths-{side}", alt.partition(":")[0]
     )
     heads = tuple((found.heads[row].site, found.heads[row].head) for row in to)
     return PathMap(Panel("paths", "", plot, sentence(page, found, 1)), heads)
@@ -119,14 +119,14 @@ def _short(head: Head, heads: Sequence[Head]) -> str:
     """The name of a head for an axis: with its stack where the run has two."""
     stack = Site.parse(head.site).stack
     name = stream_parts.short_name(Part("head", head.site, head.head))
-    if all(Site.parse(each.site).stack == stack for each in heads):
+    if all(Site.parse(other.site).stack == stack for other in heads):
         return name
     return _("{what}: {value}", what=tokens.stack(stack), value=name)
 
 
-def of_kept(found: PathEffects) -> Panel:
+def of_kept(effects: PathEffects) -> Panel:
     """How much of the run a few paths carry: the log-probability by the number of paths kept."""
-    ends = number(float(found.kept_log_probability[0]), ".2f"), number(float(found.kept_log_probability[-1]), ".2f")
+    ends = number(float(effects.kept_log_probability[0]), ".2f"), number(float(effects.kept_log_probability[-1]), ".2f")
     alt = _(
         "Log-probability of the token by the number of paths kept: from {none} without any to {all} with all",
         none=ends[0],
@@ -137,23 +137,25 @@ def of_kept(found: PathEffects) -> Panel:
         "as in the corrupted run. Embeddings, feed-forward networks and what heads add directly to the "
         "logits are not cut."
     )
-    plot = Plot(lambda dark: figures.kept(found.kept, found.kept_log_probability, dark), alt, "paths-kept", alt.partition(":")[0])
+    plot = Plot(
+        lambda dark: figures.kept(effects.kept, effects.kept_log_probability, dark), alt, "paths-kept", alt.partition(":")[0]
+    )
     return Panel("kept", _("How much of the run do the strongest paths carry?"), plot, words)
 
 
-def of_table(found: PathEffects) -> Panel:
+def of_table(effects: PathEffects) -> Panel:
     """All paths as numbers, the largest effect first."""
-    return Panel("paths-numbers", _("All paths as numbers"), Table(table(found), decimals=4, named=False))
+    return Panel("paths-numbers", _("All paths as numbers"), Table(table(effects), decimals=4, named=False))
 
 
-def table(found: PathEffects) -> pd.DataFrame:
+def table(effects: PathEffects) -> pd.DataFrame:
     """A row for each path, the largest effect first."""
-    labels = [tokens.site(Site.parse(head.site), head.head) for head in found.heads]
-    places = np.argwhere(~np.isnan(found.effects))
-    order = np.argsort(-np.abs(found.effects[tuple(places.T)]), kind="stable")
+    labels = [tokens.site(Site.parse(head.site), head.head) for head in effects.heads]
+    places = np.argwhere(~np.isnan(effects.effects))
+    order = np.argsort(-np.abs(effects.effects[tuple(places.T)]), kind="stable")
     sides = {"query": _("queries"), "key": _("keys"), "value": _("values")}
     rows = [
-        (labels[since], sides[SIDES[side]], labels[to], found.effects[side, to, since], found.estimates[side, to, since])
+        (labels[since], sides[SIDES[side]], labels[to], effects.effects[side, to, since], effects.estimates[side, to, since])
         for side, to, since in places[order].tolist()
     ]
     return pd.DataFrame(rows, columns=[_("from"), _("side"), _("to"), _("effect"), _("estimate")])

@@ -45,11 +45,11 @@ def draw(page: Page, graph: CircuitGraph) -> None:
         if not _wanted(page, graph, len(pairs)):
             return
         with patient_engine.show_pending():
-            if not (found := _measured(page, pairs, shared)):
+            if not (measured := _measured(page, pairs, shared)):
                 return
             if len(pairs) > 1:
-                _of_pairs(pairs, found)
-            _found(page, mean_of(found), len(pairs))
+                _of_pairs(pairs, measured)
+            _found(page, mean_of(measured), len(pairs))
 
 
 def draw_picture(page: Page, graph: CircuitGraph, kept: bool) -> None:
@@ -66,12 +66,12 @@ def draw_picture(page: Page, graph: CircuitGraph, kept: bool) -> None:
     with patient_engine.show_pending():
         if not (measured := _measured(page, panels.pair_of_page(page), shared=False)):
             return
-        found = mean_of(measured)
+        effects = mean_of(measured)
         if kept:
-            drawn_panels.draw_content(page, panels.of_kept(found), "paths-kept", fills=True)
+            drawn_panels.draw_content(page, panels.of_kept(effects), "paths-kept", fills=True)
         else:
-            st.markdown(tokens.markdown(panels.sentence(page, found, 1)))
-            _map(page, found, _side(found))
+            st.markdown(tokens.markdown(panels.sentence(page, effects, 1)))
+            _map(page, effects, _side(effects))
 
 
 def _measured(page: Page, pairs: Sequence[tuple[Given, str]], shared: bool) -> list[PathEffects]:
@@ -100,9 +100,9 @@ def _pairs(page: Page) -> list[tuple[Given, str]]:
     Raises:
         BadSetting: the file is none of pairs, or has too many.
     """
-    own = panels.pair_of_page(page)
+    page_pair = panels.pair_of_page(page)
     if access.is_public():
-        return own
+        return page_pair
     file = st.file_uploader(
         _("Or further pairs: a text file, a clean and a corrupted sentence with a tab between them on each line"),
         type=["tsv", "txt"],
@@ -110,12 +110,12 @@ def _pairs(page: Page) -> list[tuple[Given, str]]:
         key="paths-file",
     )
     if file is None:
-        return own
+        return page_pair
     more = read_pairs(file.getvalue(), file.name)
     if len(more) > MOST_PAIRS:
         allowed = phrase("at most {most:,} pairs; python -m model paths takes more", most=MOST_PAIRS)
         raise BadSetting(name=file.name, found=f"{len(more):,}", allowed=allowed)
-    return own + list(more)
+    return page_pair + list(more)
 
 
 def _wanted(page: Page, graph: CircuitGraph, pairs: int) -> bool:
@@ -134,11 +134,18 @@ def _wanted(page: Page, graph: CircuitGraph, pairs: int) -> bool:
     return wanted
 
 
-def _of_pairs(pairs: Sequence[tuple[Given, str]], found: Sequence[PathEffects]) -> None:
+def _of_pairs(pairs: Sequence[tuple[Given, str]], measured: Sequence[PathEffects]) -> None:
     """Draws what was measured in each pair."""
     rows = [
-        (str(clean), corrupted, tokens.plain(one.tokens[one.token]), tokens.plain(one.other_text), one.clean, one.corrupted)
-        for (clean, corrupted), one in zip(pairs, found, strict=True)
+        (
+            str(clean),
+            corrupted,
+            tokens.plain(effects.tokens[effects.token]),
+            tokens.plain(effects.other_text),
+            effects.clean,
+            effects.corrupted,
+        )
+        for (clean, corrupted), effects in zip(pairs, measured, strict=True)
     ]
     columns = [_("clean"), _("corrupted"), _("token"), _("minus"), _("clean run"), _("corrupted run")]
     with st.expander(_("All pairs"), icon=":material/table:"):
@@ -161,34 +168,34 @@ def _shared(page: Page) -> bool:
     return bool(st.checkbox(_("A path to a key or value leads to all heads that share it"), key="paths-together"))
 
 
-def _side(found: PathEffects) -> Side:
+def _side(effects: PathEffects) -> Side:
     """Draws the choice of what the paths lead to; at first the side with the largest effect."""
     names = {"query": _("to queries"), "key": _("to keys"), "value": _("to values")}
-    strongest = panels.strongest_side(found)
+    strongest = panels.strongest_side(effects)
     chosen: Side | None = st.segmented_control(
         _("Paths"), SIDES, format_func=names.__getitem__, default=strongest, key="paths-side", label_visibility="collapsed"
     )
     return chosen or strongest
 
 
-def _found(page: Page, found: PathEffects, pairs: int) -> None:
-    st.markdown(tokens.markdown(panels.sentence(page, found, pairs)))
-    _map(page, found, _side(found))
-    if np.isnan(found.rank):
+def _found(page: Page, effects: PathEffects, pairs: int) -> None:
+    st.markdown(tokens.markdown(panels.sentence(page, effects, pairs)))
+    _map(page, effects, _side(effects))
+    if np.isnan(effects.rank):
         st.caption(_("There are too few paths for a rank correlation."))
     else:
         st.caption(
             _(
                 "Rank correlation with the estimate by gradients: {rank}. Normalizations between two heads "
                 "are those of the clean run; everything after the later head is recomputed.",
-                rank=number(found.rank, "+.2f"),
+                rank=number(effects.rank, "+.2f"),
             )
         )
-    drawn_panels.draw(page, panels.of_kept(found), "paths-kept", fills=True)
-    numbers = panels.of_table(found)
+    drawn_panels.draw(page, panels.of_kept(effects), "paths-kept", fills=True)
+    numbers = panels.of_table(effects)
     with st.expander(numbers.title, icon=":material/table:"):
         drawn_panels.draw_content(page, numbers, numbers.name)
-        download.csv(panels.table(found), page.trace, "paths", key="paths-csv")
+        download.csv(panels.table(effects), page.trace, "paths", key="paths-csv")
 
 
 def _map(page: Page, found: PathEffects, side: Side) -> None:

@@ -40,18 +40,18 @@ def shown(parts: Sequence[Part], sizes: Array, most: int) -> list[Shown]:
     Args:
         sizes: [part], by which they are compared.
     """
-    biases = tuple(place for place, part in enumerate(parts) if part.kind in BIASES)
-    found = [
-        Shown(name(part), short_name(part), (place,), part if part.kind == "head" else None)
-        for place, part in enumerate(parts)
-        if place not in biases
+    biases = tuple(index for index, part in enumerate(parts) if part.kind in BIASES)
+    groups = [
+        Shown(name(part), short_name(part), (index,), part if part.kind == "head" else None)
+        for index, part in enumerate(parts)
+        if index not in biases
     ]
-    found += [Shown(_("all biases"), _("all biases"), biases)] if biases else []
-    found.sort(key=lambda one: -float(np.sum(sizes[list(one.places)])))
-    if rest := [place for one in found[most:] for place in one.places]:
+    groups += [Shown(_("all biases"), _("all biases"), biases)] if biases else []
+    groups.sort(key=lambda group: -float(np.sum(sizes[list(group.places)])))
+    if rest := [index for group in groups[most:] for index in group.places]:
         others = _n("{count} other", "{count} others", len(rest), count=len(rest))
-        return [*found[:most], Shown(others, others, tuple(rest))]
-    return found
+        return [*groups[:most], Shown(others, others, tuple(rest))]
+    return groups
 
 
 def added(values: Array, groups: Sequence[Shown], axis: int) -> Array:
@@ -90,22 +90,22 @@ def short_name(part: Part) -> str:
             "edit": _("edit"),
         }.get(part.kind, _("bias"))
     _stack, pass_, layer, kind = part.place.split(".")
-    gaps = {"layer": int(layer) + 1, "head": part.head + 1}
+    fields = {"layer": int(layer) + 1, "head": part.head + 1}
     if int(pass_):
         return name(part)
     if part.kind == "feed-forward":
-        return _("layer {layer}, feed-forward", **gaps)
+        return _("layer {layer}, feed-forward", **fields)
     if kind == "cross":
-        return _("layer {layer}, cross, head {head}", **gaps)
-    return _("layer {layer}, head {head}", **gaps)
+        return _("layer {layer}, cross, head {head}", **fields)
+    return _("layer {layer}, head {head}", **fields)
 
 
 def _feed_forward(place: str) -> str:
     stack, pass_, layer, _kind = place.split(".")
-    gaps = {"stack": tokens.stack(stack), "layer": int(layer) + 1, "pass_": int(pass_) + 1}
+    fields = {"stack": tokens.stack(stack), "layer": int(layer) + 1, "pass_": int(pass_) + 1}
     if int(pass_):
-        return _("{stack}, pass {pass_}, layer {layer}, feed-forward network", **gaps)
-    return _("{stack}, layer {layer}, feed-forward network", **gaps)
+        return _("{stack}, pass {pass_}, layer {layer}, feed-forward network", **fields)
+    return _("{stack}, layer {layer}, feed-forward network", **fields)
 
 
 def _place(place: str) -> str:
@@ -139,27 +139,27 @@ def about_the_run(page: Page, sound: bool) -> list[str]:
         page: the page; nothing is made again for a recording, whose sums were saved with it.
         sound: whether all numbers of the sum are finite.
     """
-    said = list[str]()
+    sentences = list[str]()
     weights: object = page.attention.weights
     if page.info.recorded:
         pass
     elif not isinstance(weights, np.ndarray):  # those of a long run are computed when they are shown
-        said.append(
+        sentences.append(
             _(
                 "The run shown used a fused kernel, which stores no scores, so it was made again with all intermediate values. "
                 "Where scores do not fit into memory, the recorded score is the product of the recorded query and key."
             )
         )
     elif not page.trace.stages:
-        said.append(_("The run shown stores only its weights, so it was made again with all intermediate values."))
+        sentences.append(_("The run shown stores only its weights, so it was made again with all intermediate values."))
     if not sound:
-        said.append(
+        sentences.append(
             _(
                 "This run contains NaN or infinite values, so its parts cannot be added up. Step through, inside the network, says "
                 "where such values first appear."
             )
         )
-    return said
+    return sentences
 
 
 def row_of(trace: Trace, part: Part, position: int) -> dict[str, Any]:

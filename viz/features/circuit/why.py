@@ -32,20 +32,20 @@ def draw(page: Page, query: int, key: int) -> None:
         _comparison(page, key)
         try:
             question = Why(page.view.request(), str(page.attention.site), page.head, query, key, panels.compared(page))
-            found = page.engine.ask(question)
+            score_sum = page.engine.ask(question)
         except HeadlightError as error:
             say(error_message(error))
             _saved(page)
             return
-        matrix = panels.of_score(page, found)
+        matrix = panels.of_score(page, score_sum)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(f"**{tokens.markdown(matrix.title)}**", width="content")
-            badge(found)
-        for sentence in (*matrix.words.splitlines(), *stream_parts.about_the_run(page, bool(np.isfinite(found.matrix).all()))):
+            badge(score_sum)
+        for sentence in (*matrix.words.splitlines(), *stream_parts.about_the_run(page, bool(np.isfinite(score_sum.matrix).all()))):
             st.caption(tokens.markdown(sentence))
         drawn_panels.draw_content(page, matrix, "why-matrix")
-        _heads(page, found, *panels.shown(found), panels.cell_texts(page, found))
-        _table(page, found)
+        _heads(page, score_sum, *panels.shown(score_sum), panels.cell_texts(page, score_sum))
+        _table(page, score_sum)
 
 
 def _saved(page: Page) -> None:
@@ -61,17 +61,17 @@ def _saved(page: Page) -> None:
         )
 
 
-def badge(found: ScoreSum | LogitSum) -> None:
+def badge(total: ScoreSum | LogitSum) -> None:
     """Draws whether the sum is what the run recorded: in words, with an icon and a color."""
-    gaps = {"difference": tokens.power_of_ten(found.difference), "tolerance": tokens.power_of_ten(found.tolerance)}
-    if found.agrees:
-        said = _("Adds up to what the run recorded, difference {difference}", **gaps)
-        if found.tolerance > TOLERANCE["float32"]:  # of a lower precision, or where large parts cancel
-            said = _("Adds up to what the run recorded: difference {difference}, tolerance {tolerance}", **gaps)
-        st.badge(said, icon=":material/check:", color="green")
-    elif math.isfinite(found.difference):
-        said = _("Does not add up to what the run recorded: difference {difference}, tolerance {tolerance}", **gaps)
-        st.badge(said, icon=":material/error:", color="red")
+    fields = {"difference": tokens.power_of_ten(total.difference), "tolerance": tokens.power_of_ten(total.tolerance)}
+    if total.agrees:
+        words = _("Adds up to what the run recorded, difference {difference}", **fields)
+        if total.tolerance > TOLERANCE["float32"]:  # of a lower precision, or where large parts cancel
+            words = _("Adds up to what the run recorded: difference {difference}, tolerance {tolerance}", **fields)
+        st.badge(words, icon=":material/check:", color="green")
+    elif math.isfinite(total.difference):
+        words = _("Does not add up to what the run recorded: difference {difference}, tolerance {tolerance}", **fields)
+        st.badge(words, icon=":material/error:", color="red")
     else:
         st.badge(_("Cannot be checked: it contains NaN or infinite values"), icon=":material/error:", color="red")
 
@@ -80,7 +80,7 @@ def _comparison(page: Page, key: int) -> None:
     """Draws the choice of what the score is compared with."""
     keys = tokens.keys(page.trace, page.attention, longest=None)
     titles = {"": _("the score itself"), "mean": _("the mean score of the row")}
-    titles |= {str(place): f"{place + 1} {text}" for place, text in enumerate(keys) if place != key}
+    titles |= {str(index): f"{index + 1} {text}" for index, text in enumerate(keys) if index != key}
     tied = bind("minus")
     if page.view.of(CircuitView).minus not in titles:
         st.session_state[tied["key"]] = ""
@@ -93,24 +93,24 @@ def _comparison(page: Page, key: int) -> None:
     )
 
 
-def _heads(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown], texts: dict[str, str]) -> None:
+def _heads(page: Page, score_sum: ScoreSum, rows: list[Shown], columns: list[Shown], texts: dict[str, str]) -> None:
     """Draws a button for each head that wrote a part which is shown: it opens that head's row."""
     sides = (
-        ("query", rows, found.query, _("Follow a head that wrote the query, at “{query}”:", **texts)),
-        ("key", columns, found.key, _("Follow a head that wrote the key, at “{key}”:", **texts)),
+        ("query", rows, score_sum.query, _("Follow a head that wrote the query, at “{query}”:", **texts)),
+        ("key", columns, score_sum.key, _("Follow a head that wrote the key, at “{key}”:", **texts)),
     )
     for side, groups, position, title in sides:
-        heads = [one for one in groups if one.head is not None]
+        heads = [part for part in groups if part.head is not None]
         if heads:
             st.caption(tokens.markdown(title))
         with st.container(horizontal=True, gap="small", key=f"follow-{side}"):
-            for place, one in enumerate(heads):
-                assert one.head is not None
-                fields = stream_parts.row_of(page.trace, one.head, position)
-                walked = (*_walked(page, found.query, found.key), "{site}:{head}:{query}:{key}".format(**fields))
+            for index, part in enumerate(heads):
+                assert part.head is not None
+                fields = stream_parts.row_of(page.trace, part.head, position)
+                walked = (*_walked(page, score_sum.query, score_sum.key), "{site}:{head}:{query}:{key}".format(**fields))
                 st.button(
-                    tokens.markdown(one.name),
-                    key=f"follow-{side}-{place}",
+                    tokens.markdown(part.name),
+                    key=f"follow-{side}-{index}",
                     icon=":material/subdirectory_arrow_right:",
                     type="tertiary",
                     on_click=partial(_go, walked, page.view.stage.partition("/")[2], fields),
@@ -137,7 +137,7 @@ def _trail(page: Page, query: int, key: int) -> None:
     if len(walked) < 2:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="trail", gap="small"):
-        for place, (site, head, row, column) in enumerate(cells(" ".join(walked[:-1]))):
+        for step, (site, head, row, column) in enumerate(cells(" ".join(walked[:-1]))):
             if (attention := page.trace.attention.get(Site.parse(site))) is None:
                 continue
             keys, reads = tokens.keys(page.trace, attention), tokens.strip(page.trace.tokens[attention.query_tokens])
@@ -145,22 +145,22 @@ def _trail(page: Page, query: int, key: int) -> None:
             fields: dict[str, str | int] = {"site": site, "head": head, "query": row, "key": column}
             st.button(
                 tokens.markdown(_("{head}: “{query}” × “{key}”", **gaps)),
-                key=f"trail-{place}",
+                key=f"trail-{step}",
                 icon=":material/arrow_back:",
                 type="tertiary",
-                on_click=partial(_go, walked[: place + 1], page.view.stage.partition("/")[2], fields),
+                on_click=partial(_go, walked[: step + 1], page.view.stage.partition("/")[2], fields),
             )
 
 
-def _one(labels: list[str], place: int) -> str:
-    return labels[place] if place < len(labels) else "?"
+def _one(labels: list[str], index: int) -> str:
+    return labels[index] if index < len(labels) else "?"
 
 
-def _table(page: Page, found: ScoreSum) -> None:
+def _table(page: Page, score_sum: ScoreSum) -> None:
     """Draws the whole matrix as numbers, every part and bias by itself."""
-    all_parts = panels.of_numbers(found)
+    all_parts = panels.of_numbers(score_sum)
     with st.expander(all_parts.title, icon=":material/table:"):
         drawn_panels.draw_content(page, all_parts, all_parts.name)
-        parts = (found.site, f"head-{found.head + 1}", f"query-{found.query + 1}", f"key-{found.key + 1}", "why")
-        table = panels.whole(found.matrix, found)
+        parts = (score_sum.site, f"head-{score_sum.head + 1}", f"query-{score_sum.query + 1}", f"key-{score_sum.key + 1}", "why")
+        table = panels.whole(score_sum.matrix, score_sum)
         download.csv(table, page.trace, *parts, label=_("Download all parts as CSV"), key="why-csv")

@@ -41,22 +41,26 @@ def rival(page: Page) -> int | Literal["runner-up"] | None:
     return int(asked)
 
 
-def title(found: LogitSum) -> str:
+def title(logit_sum: LogitSum) -> str:
     """What is taken apart, in words."""
-    gaps = {"token": tokens.word(found.text), "other": tokens.word(found.minus_text), "logit": number(found.logit, ".2f")}
-    if found.minus is None:
-        return _("Why “{token}”: its logit, {logit}", **gaps)
-    return _("Why “{token}” and not “{other}”: the difference of their logits, {logit}", **gaps)
+    fields = {
+        "token": tokens.word(logit_sum.text),
+        "other": tokens.word(logit_sum.minus_text),
+        "logit": number(logit_sum.logit, ".2f"),
+    }
+    if logit_sum.minus is None:
+        return _("Why “{token}”: its logit, {logit}", **fields)
+    return _("Why “{token}” and not “{other}”: the difference of their logits, {logit}", **fields)
 
 
-def meaning(found: LogitSum) -> str:
+def meaning(logit_sum: LogitSum) -> str:
     """What the bars add up to."""
-    if found.minus is None:
-        gaps = {"sum": number(found.log_sum_exp, ".2f"), "log": number(found.recorded - found.log_sum_exp, ".2f")}
+    if logit_sum.minus is None:
+        fields = {"sum": number(logit_sum.log_sum_exp, ".2f"), "log": number(logit_sum.recorded - logit_sum.log_sum_exp, ".2f")}
         return _(
             "The bars add up to the logit. Minus {sum}, which is the same for every token, it is the log-probability, {log}. "
             "These are direct effects, with the scaling of the last normalization as it was in this run.",
-            **gaps,
+            **fields,
         )
     return _(
         "The bars add up to the difference, which is also that of the log-probabilities (nats). These are direct effects, with "
@@ -64,77 +68,79 @@ def meaning(found: LogitSum) -> str:
     )
 
 
-def of_token(found: LogitSum) -> Panel:
+def of_token(logit_sum: LogitSum) -> Panel:
     """The logit of a token as bars: the strongest parts, the others, and their sum."""
-    names, values = strongest(found)
-    axis = _("what it adds to the logit") if found.minus is None else _("what it adds to the difference of the logits")
+    names, values = strongest(logit_sum)
+    axis = _("what it adds to the logit") if logit_sum.minus is None else _("what it adds to the difference of the logits")
     chosen = len(values) - 1
 
     def draw(dark: bool) -> go.Figure:
         return stages.bars(values, names, axis, dark, chosen=chosen, probabilities=False, form="z.2f", longest=LONGEST)
 
     plot = Plot(draw, alt_text.bars(names, values), "writes-bars", instead=Bars(names, values, chosen))
-    return Panel("writes", title(found), plot, meaning(found))
+    return Panel("writes", title(logit_sum), plot, meaning(logit_sum))
 
 
-def strongest(found: LogitSum) -> tuple[list[str], list[float]]:
+def strongest(logit_sum: LogitSum) -> tuple[list[str], list[float]]:
     """The names of the strongest parts, of the others and of the sum, and their numbers."""
-    groups = stream_parts.shown(found.parts, np.abs(found.values), MOST)
-    stacks = {part.place.partition(".")[0] for part in found.parts if part.kind == "head"}
-    names = [one.short if len(stacks) == 1 else one.name for one in groups]
-    return [*names, _("sum")], [*stream_parts.added(found.values, groups, 0).tolist(), found.logit]
+    groups = stream_parts.shown(logit_sum.parts, np.abs(logit_sum.values), MOST)
+    stacks = {part.place.partition(".")[0] for part in logit_sum.parts if part.kind == "head"}
+    names = [group.short if len(stacks) == 1 else group.name for group in groups]
+    return [*names, _("sum")], [*stream_parts.added(logit_sum.values, groups, 0).tolist(), logit_sum.logit]
 
 
-def of_heads(found: LogitSum) -> dict[tuple[str, int], float]:
+def of_heads(logit_sum: LogitSum) -> dict[tuple[str, int], float]:
     """What each head added, by site and head."""
     return {
-        (part.place, part.head): float(value) for part, value in zip(found.parts, found.values, strict=True) if part.kind == "head"
+        (part.place, part.head): float(value)
+        for part, value in zip(logit_sum.parts, logit_sum.values, strict=True)
+        if part.kind == "head"
     }
 
 
-def of_map(page: Page, found: LogitSum) -> Panel:
+def of_map(page: Page, logit_sum: LogitSum) -> Panel:
     """What each head added, layers × heads."""
-    form, numbers = f"+.{page.digits(3)}f", of_heads(found)
+    form, numbers = f"+.{page.digits(3)}f", of_heads(logit_sum)
 
     def words(name: str, value: float) -> str:
         return f"{name}: {number(value, form)}"
 
     alt = _("What each head added: layers × heads; the table below has the numbers")
-    plot = Plot(lambda dark: head_map(numbers, words, _("added to the logit"), dark), alt, "writes-heads", title(found))
+    plot = Plot(lambda dark: head_map(numbers, words, _("added to the logit"), dark), alt, "writes-heads", title(logit_sum))
     return Panel("writes-heads", _("What each head added directly; click or tap a head to select it"), plot)
 
 
-def of_sources(page: Page, found: LogitSum) -> Panel:
+def of_sources(page: Page, logit_sum: LogitSum) -> Panel:
     """What the selected head took from each token that it read, or why that is not known."""
     head = (str(page.attention.site), page.head)
-    place = next((index for index, part in enumerate(found.parts) if (part.place, part.head) == head), None)
+    index_of_part = next((index for index, part in enumerate(logit_sum.parts) if (part.place, part.head) == head), None)
     name = tokens.site(page.attention.site, page.head)
-    if place is None or found.parts[place].kind != "head":
+    if index_of_part is None or logit_sum.parts[index_of_part].kind != "head":
         reason = _("This token gets nothing directly from {head}: select a head of the decoder.", head=name)
         return Panel("writes-keys", "", Text(()), reason)
-    keys = found.keys[place]
+    keys = logit_sum.keys[index_of_part]
     if np.isnan(keys).all():
         reason = _("An edit replaced what {head} took from the tokens, so its part is not split.", head=name)
         return Panel("writes-keys", "", Text(()), reason)
     known = np.flatnonzero(~np.isnan(keys))
-    labels = [tokens.strip(page.trace.tokens[found.strips[place]])[key] for key in known]
-    gaps = {"head": name, "value": number(float(found.values[place]), ".2f")}
+    labels = [tokens.strip(page.trace.tokens[logit_sum.strips[index_of_part]])[key] for key in known]
+    fields = {"head": name, "value": number(float(logit_sum.values[index_of_part]), ".2f")}
     values, axis = keys[known].tolist(), _("weight × value, as it adds to the logit")
     plot = Plot(
         lambda dark: stages.bars(values, labels, axis, dark, probabilities=False, form="z.2f"),
         alt_text.bars(labels, values),
         "writes-keys",
-        title(found),
+        title(logit_sum),
     )
-    return Panel("writes-keys", _("{head} added {value}, from the tokens that it read:", **gaps), plot)
+    return Panel("writes-keys", _("{head} added {value}, from the tokens that it read:", **fields), plot)
 
 
-def table(found: LogitSum, total: Mapping[tuple[str, int], float] | None = None) -> pd.DataFrame:
+def table(logit_sum: LogitSum, total: Mapping[tuple[str, int], float] | None = None) -> pd.DataFrame:
     """A row for each part, biases by themselves; beside the contribution of a head its total effect, if it was measured."""
-    columns = {_("part"): [stream_parts.name(part) for part in found.parts], _("added"): found.values}
+    columns = {_("part"): [stream_parts.name(part) for part in logit_sum.parts], _("added"): logit_sum.values}
     if total is not None:
-        columns |= {_("total effect"): [total.get((part.place, part.head), np.nan) for part in found.parts]}
-    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(found.parts) + 1))
+        columns |= {_("total effect"): [total.get((part.place, part.head), np.nan) for part in logit_sum.parts]}
+    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(logit_sum.parts) + 1))
 
 
 def of_numbers(table: pd.DataFrame) -> Panel:
@@ -145,17 +151,17 @@ def of_numbers(table: pd.DataFrame) -> Panel:
 def totals(effects: HeadEffects, token: int) -> dict[tuple[str, int], float]:
     """How much less likely a token is without each head, in nats, by site and head."""
     assert effects.without is not None
-    return {(head.site, head.head): -float(own[token]) for head, own in zip(effects.heads, effects.without, strict=True)}
+    return {(head.site, head.head): -float(changes[token]) for head, changes in zip(effects.heads, effects.without, strict=True)}
 
 
-def of_totals(found: LogitSum, effects: HeadEffects) -> Panel:
+def of_totals(logit_sum: LogitSum, effects: HeadEffects) -> Panel:
     """Direct effects of heads against total ones.
 
     Args:
         effects: the heads replaced by their mean, one after the other.
     """
-    direct, total = of_heads(found), totals(effects, found.token)
-    heads = compared_heads(found, effects)
+    direct, total = of_heads(logit_sum), totals(effects, logit_sum.token)
+    heads = compared_heads(logit_sum, effects)
     across, up = (np.array([numbers[head] for head in heads]) for numbers in (direct, total))
     names = [tokens.site(Site.parse(site), head) for site, head in heads]
     kinds = [tokens.kind(Site.parse(site).stack, Site.parse(site).kind) for site, _head in heads]
@@ -166,14 +172,14 @@ def of_totals(found: LogitSum, effects: HeadEffects) -> Panel:
     elsewhere = sum(abs(value) for head, value in total.items() if head not in direct)
     axes = _("direct effect"), _("total effect: drop in log-probability without the head (nats)")
     alt = _("For each head: its direct and its total effect on this token")
-    plot = Plot(lambda dark: importance.scatter(across, up, names, kinds, dark, axes), alt, "writes-totals", title(found))
+    plot = Plot(lambda dark: importance.scatter(across, up, names, kinds, dark, axes), alt, "writes-totals", title(logit_sum))
     return Panel("writes-totals", "", plot, "\n".join([agreement(across, up, elsewhere), about]))
 
 
-def compared_heads(found: LogitSum, effects: HeadEffects) -> list[tuple[str, int]]:
+def compared_heads(logit_sum: LogitSum, effects: HeadEffects) -> list[tuple[str, int]]:
     """The heads that have a direct and a total effect."""
-    direct = of_heads(found)
-    return [head for head in totals(effects, found.token) if head in direct]
+    direct = of_heads(logit_sum)
+    return [head for head in totals(effects, logit_sum.token) if head in direct]
 
 
 def agreement(direct: Array, total: Array, elsewhere: float) -> str:
@@ -185,14 +191,14 @@ def agreement(direct: Array, total: Array, elsewhere: float) -> str:
     rank = spearman(direct, total)
     if np.isnan(rank):
         return _("There are too few heads for a rank correlation.")
-    gaps = {"rank": number(rank, "+.2f"), "elsewhere": number(elsewhere, ".2f")}
-    found = _(
+    fields = {"rank": number(rank, "+.2f"), "elsewhere": number(elsewhere, ".2f")}
+    sentence = _(
         "Rank correlation of direct and total effects over the heads of the decoder: {rank}. Where the two "
         "differ, later layers reacted: they read what the head wrote, or made up for its absence.",
-        **gaps,
+        **fields,
     )
     if not elsewhere:
-        return found
-    return f"{found} " + _(
-        "Heads of the encoder add nothing directly; the sizes of their total effects (nats) add up to {elsewhere}.", **gaps
+        return sentence
+    return f"{sentence} " + _(
+        "Heads of the encoder add nothing directly; the sizes of their total effects (nats) add up to {elsewhere}.", **fields
     )

@@ -36,23 +36,23 @@ def draw(page: Page) -> None:
 def _sum(page: Page) -> None:
     _choices(page, panels.token(page))
     try:
-        found = page.engine.ask(Writes(page.view.request(), panels.token(page), panels.rival(page)))
+        logit_sum = page.engine.ask(Writes(page.view.request(), panels.token(page), panels.rival(page)))
     except HeadlightError as error:
         say(error_message(error))
         _saved(page)
         return
-    bars = panels.of_token(found)
+    bars = panels.of_token(logit_sum)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**{tokens.markdown(bars.title)}**", width="content")
-        badge(found)
-    for sentence in (bars.words, *stream_parts.about_the_run(page, bool(np.isfinite(found.values).all()))):
+        badge(logit_sum)
+    for sentence in (bars.words, *stream_parts.about_the_run(page, bool(np.isfinite(logit_sum.values).all()))):
         st.caption(tokens.markdown(sentence))
     drawn_panels.draw_content(page, bars, "writes-bars")
-    rows = sites_of(panels.of_heads(found))
-    clicked = choosing_point("writes-heads", lambda place: _select(rows[place[0]], place[1]))
-    drawn_panels.draw(page, panels.of_map(page, found), "writes-heads", **clicked)
-    drawn_panels.draw(page, panels.of_sources(page, found), "writes-keys")
-    _totals(page, found)
+    rows = sites_of(panels.of_heads(logit_sum))
+    clicked = choosing_point("writes-heads", lambda point: _select(rows[point[0]], point[1]))
+    drawn_panels.draw(page, panels.of_map(page, logit_sum), "writes-heads", **clicked)
+    drawn_panels.draw(page, panels.of_sources(page, logit_sum), "writes-keys")
+    _totals(page, logit_sum)
 
 
 def _saved(page: Page) -> None:
@@ -77,7 +77,7 @@ def _choices(page: Page, token: int) -> None:
         st.selectbox(_("Token"), list(written), format_func=written.__getitem__, **tied)
     step = page.trace.steps[token]
     rivals = {"runner-up": _("the most likely other token"), "none": _("nothing: the logit itself")}
-    rivals |= {str(one.id): tokens.word(one.text) for one in step.candidates if one.id != step.chosen.id}
+    rivals |= {str(candidate.id): tokens.word(candidate.text) for candidate in step.candidates if candidate.id != step.chosen.id}
     chosen = page.view.of(CircuitView).rival
     if chosen not in rivals:
         rivals[chosen] = f"#{chosen}"
@@ -92,7 +92,7 @@ def _table(page: Page, numbers: pd.DataFrame) -> None:
         download.csv(numbers, page.trace, f"token-{panels.token(page) + 1}", "writes", key="writes-csv")
 
 
-def _totals(page: Page, found: LogitSum) -> None:
+def _totals(page: Page, logit_sum: LogitSum) -> None:
     """Draws direct effects against total ones, where the visitor wants the copies to be run."""
     if page.info.recorded or not st.toggle(
         _("Compare with total effects"),
@@ -102,24 +102,24 @@ def _totals(page: Page, found: LogitSum) -> None:
             "log-probability of this token changes."
         ),
     ):
-        return _table(page, panels.table(found))
+        return _table(page, panels.table(logit_sum))
     with patient_engine.show_pending():
         try:
             effects = page.engine.ask(Heads(page.view.request(), ("without",), by="mean"))
         except HeadlightError as error:
             say(error_message(error))
             return None
-        if found.token >= len(effects.tokens):
+        if logit_sum.token >= len(effects.tokens):
             return None
-        _compared(page, found, effects)
-        _table(page, panels.table(found, panels.totals(effects, found.token)))
+        _compared(page, logit_sum, effects)
+        _table(page, panels.table(logit_sum, panels.totals(effects, logit_sum.token)))
     return None
 
 
-def _compared(page: Page, found: LogitSum, effects: HeadEffects) -> None:
-    heads = panels.compared_heads(found, effects)
+def _compared(page: Page, logit_sum: LogitSum, effects: HeadEffects) -> None:
+    heads = panels.compared_heads(logit_sum, effects)
     clicked = choosing_point("writes-totals", lambda index: _select(*heads[index]))
-    drawn_panels.draw(page, panels.of_totals(found, effects), "writes-totals", **clicked)
+    drawn_panels.draw(page, panels.of_totals(logit_sum, effects), "writes-totals", **clicked)
 
 
 def _select(site: str, head: int) -> None:

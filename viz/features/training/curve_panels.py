@@ -41,9 +41,9 @@ def of_heads(page: Page, measured: Course) -> Panel:
         lambda dark: figures.measure(measured.steps, values, names, groups, at, chosen, title, dark),
         titled(title, alt),
     )
-    gaps = {"head": names[selected], "step": number(at, ",d")}
-    gaps |= {"value": number(float(values[measured.steps.index(at), selected]), ".2f")}
-    words = [_("{head} (bold), at step {step}: {value}.", **gaps)]
+    fields = {"head": names[selected], "step": number(at, ",d")}
+    fields |= {"value": number(float(values[measured.steps.index(at), selected]), ".2f")}
+    words = [_("{head} (bold), at step {step}: {value}.", **fields)]
     words.append(_("One line per head. Point at a line or tap it to see its name."))
     return Panel("measure", title, curves, join_sentences(words))
 

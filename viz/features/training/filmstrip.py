@@ -32,13 +32,13 @@ class Snapshot:
 
 
 def filmstrip(
-    trace: Trace, shown: Sequence[Snapshot], head: int, options: Options, title: str = "", description: str = ""
+    trace: Trace, snapshots: Sequence[Snapshot], head: int, options: Options, title: str = "", description: str = ""
 ) -> Drawing:
     """The sheet of one head at all snapshots, the first at the upper left.
 
     Args:
         trace: a run with the tokens of all snapshots, for the names of the axes.
-        shown: the snapshots in the order of the training.
+        snapshots: the snapshots in the order of the training.
         head: counted from 0.
         options: how the figure is drawn.
         title: its title.
@@ -46,29 +46,29 @@ def filmstrip(
     """
     pen, size = DrawContext.of(options), options.font_size
     drawn, y = legend.title(title, pen, _EDGE)
-    named = axes.shortened(axes_of(trace, shown[0].attention), size, options.width - 2 * _EDGE)
+    named = axes.shortened(axes_of(trace, snapshots[0].attention), size, options.width - 2 * _EDGE)
     drawn.append(Text(_EDGE, y + 0.9 * size * MM, named, size, pen.palette.scheme.faint))
     bar, y = legend.colour_bar(legend.WEIGHTS, _("weight"), pen, options.width - _EDGE, y + axes.LINE * size * MM)
     small = max(SMALLEST_FONT, 0.86 * size)
-    columns, side = _plan(shown, small, options.width - 2 * _EDGE, TALLEST - y)
-    vectors = options.maps == "vector" and len(shown) * min(shown[0].attention.mask.size, FINEST**2) <= MOST_VECTORS
+    columns, side = _plan(snapshots, small, options.width - 2 * _EDGE, TALLEST - y)
+    vectors = options.maps == "vector" and len(snapshots) * min(snapshots[0].attention.mask.size, FINEST**2) <= MOST_VECTORS
     step, down = side + _GAP, side + _GAP + axes.LINE * small * MM
     drawn += bar
-    for place, one in enumerate(shown):
-        x, top = _EDGE + place % columns * step, y + place // columns * down
-        drawn += tile(one.attention, head, (x, top, side), pen, vectors)
-        named = axes.shortened(one.title, small, side)
+    for index, snapshot in enumerate(snapshots):
+        x, top = _EDGE + index % columns * step, y + index // columns * down
+        drawn += tile(snapshot.attention, head, (x, top, side), pen, vectors)
+        named = axes.shortened(snapshot.title, small, side)
         drawn.append(Text(x + side / 2, top + side + small * MM, named, small, pen.palette.scheme.text, "middle"))
-    height = y + math.ceil(len(shown) / columns) * down + _EDGE
+    height = y + math.ceil(len(snapshots) / columns) * down + _EDGE
     return Drawing(options.width, height, pen.palette.scheme.background, tuple(drawn), title, description)
 
 
-def _plan(shown: Sequence[Snapshot], small: float, room: float, down: float) -> tuple[int, float]:
+def _plan(snapshots: Sequence[Snapshot], small: float, room: float, down: float) -> tuple[int, float]:
     """How many maps are side by side, and the side of one: wide enough for the names below, if a page has room for that."""
-    widest = max(fonts.width(one.title, small) for one in shown)
+    widest = max(fonts.width(snapshot.title, small) for snapshot in snapshots)
     columns = max(1, math.floor((room + _GAP) / (max(_NARROWEST, min(widest, _WIDEST)) + _GAP)))
     while True:
         side = min((room + _GAP) / columns - _GAP, _WIDEST)
-        if math.ceil(len(shown) / columns) * (side + _GAP + axes.LINE * small * MM) <= down or columns >= len(shown):
+        if math.ceil(len(snapshots) / columns) * (side + _GAP + axes.LINE * small * MM) <= down or columns >= len(snapshots):
             return columns, side
         columns += 1

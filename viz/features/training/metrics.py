@@ -50,11 +50,11 @@ class Course:
 def course(frames: Sequence[Frame], ids: Sequence[int]) -> Course:
     """Measures of every head at every snapshot, from runs forced to the tokens `ids`."""
     last = frames[-1].fed
-    columns = tuple((site, head) for site, one in last.attention.items() for head in range(one.heads))
+    columns = tuple((site, head) for site, losses_of_tokens in last.attention.items() for head in range(losses_of_tokens.heads))
     by_frame = [_measured(frame.fed, last) for frame in frames]
     values = {name: np.array([measured[name] for measured in by_frame]) for name in MEASURES}
     lost = [surprise(frame.fed, ids) for frame in frames]
-    losses = np.array([one.mean() if len(one) else np.nan for one in lost])
+    losses = np.array([losses_of_tokens.mean() if len(losses_of_tokens) else np.nan for losses_of_tokens in lost])
     return Course(tuple(frame.step for frame in frames), columns, values, losses)
 
 

@@ -38,8 +38,10 @@ def show(page: Page) -> None:
         st.info(needs_network(), icon=":material/info:")
         return
     page = _of_the_training(page)
-    if page.view.big and (shown := page if page.info.snapshots else _another_film(page)) is not None:
-        _one_picture(shown, update if shown is page else partial(runs.switch, shown.info, shown.view.text))
+    if page.view.big and (page_of_film := page if page.info.snapshots else _another_film(page)) is not None:
+        _one_picture(
+            page_of_film, update if page_of_film is page else partial(runs.switch, page_of_film.info, page_of_film.view.text)
+        )
         return
     if page.info.snapshots:
         measured = _film(page, update)
@@ -70,8 +72,8 @@ def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
     with panel("film"):
         _draw_film(page, frames, measured, chosen)
     at = measured.steps.index(snapshot_of(page, measured))
-    shown = film.atlas_of(frames[at].fed, page.trace)
-    draw_parts("picture", Picture("film", shown, lambda: _figures(page, shown, frames, measured)))
+    run = film.atlas_of(frames[at].fed, page.trace)
+    draw_parts("picture", Picture("film", run, lambda: _figures(page, run, frames, measured)))
     return measured
 
 
@@ -106,14 +108,14 @@ def _draw_film(page: Page, frames: Sequence[Frame], measured: Course, chosen: ca
     drawn_panels.draw_content(page, of_film(page, TrainingFilm(frames, measured)), "film", printable=False, chosen=chosen)
 
 
-def _figures(page: Page, shown: Trace, frames: Sequence[Frame], measured: Course) -> list[Figure | OfRun]:
+def _figures(page: Page, run: Trace, frames: Sequence[Frame], measured: Course) -> list[Figure | OfRun]:
     """For print: the selected head at every snapshot, and the figures of the snapshot that is shown."""
     site, head = page.attention.site, page.head
     losses = [float(loss) if math.isfinite(loss) else None for loss in measured.losses]
-    title, told = tokens.head_name(shown, site, head), alt_text.film(measured.steps, losses)
+    title, description = tokens.head_name(run, site, head), alt_text.film(measured.steps, losses)
     snapshots = [Snapshot(texts.snapshot(frame.step), frame.fed.at(site)) for frame in frames]
-    film = Figure("film", title, lambda options: filmstrip(shown, snapshots, head, options, title, told))
-    return [film, OfRun("", shown, site, head, page.view.query)]
+    film = Figure("film", title, lambda options: filmstrip(run, snapshots, head, options, title, description))
+    return [film, OfRun("", run, site, head, page.view.query)]
 
 
 def _of_the_training(page: Page) -> Page:
@@ -135,8 +137,8 @@ def _say_missing(page: Page, frames: Sequence[Frame]) -> None:
     """Says that the snapshot that the view asks for does not exist, if so."""
     steps, asked = [frame.step for frame in frames], page.view.of(TrainingView).snapshot
     if asked >= 0 and asked not in steps:
-        there = join_list(number(step, ",") for step in steps)
-        say(_("There is no snapshot at step {asked:,}. Available: {there}. Showing the last one.", asked=asked, there=there))
+        known = join_list(number(step, ",") for step in steps)
+        say(_("There is no snapshot at step {asked:,}. Available: {there}. Showing the last one.", asked=asked, there=known))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -147,12 +149,12 @@ def _measured(identity: tuple[tuple[int, str], ...], request: RunRequest, _frame
 
 def _about(page: Page, frames: Sequence[Frame]) -> None:
     """Draws an explanation of what is compared."""
-    gaps = {"count": len(frames), "title": page.info.title}
+    fields = {"count": len(frames), "title": page.info.title}
     text = _n(
         "{title}: this sentence in {count} snapshot of the training.",
         "{title}: this sentence in {count} snapshots, from before the first training step to the last.",
         len(frames),
-        **gaps,
+        **fields,
     )
     st.caption(tokens.markdown(text))
     if frames[-1].own is not None:
@@ -167,15 +169,15 @@ def _about(page: Page, frames: Sequence[Frame]) -> None:
 
 def _say_none(page: Page, other: Page | None) -> None:
     """Says that this model has no snapshots, and whose film is shown instead."""
-    gaps = {"title": page.info.title}
+    fields = {"title": page.info.title}
     if other is None:
-        text = _("No snapshots were saved while “{title}” was trained, so it has no training film.", **gaps)
+        text = _("No snapshots were saved while “{title}” was trained, so it has no training film.", **fields)
     else:
-        gaps |= {"other": other.info.title, "text": other.view.text or ""}
+        fields |= {"other": other.info.title, "text": other.view.text or ""}
         text = (
-            _("“{title}” has no snapshots: this is the training film of “{other}”.", **gaps)
+            _("“{title}” has no snapshots: this is the training film of “{other}”.", **fields)
             if other.view.text == page.view.text
-            else _("“{title}” has no snapshots: this is the training film of “{other}”, on its own example “{text}”.", **gaps)
+            else _("“{title}” has no snapshots: this is the training film of “{other}”, on its own example “{text}”.", **fields)
         )
     st.info(tokens.markdown(text), icon=":material/movie:")
 

@@ -65,7 +65,7 @@ def of_film(page: Page, film: TrainingFilm, large: bool = False) -> Panel:
     selection = page.attention.site, page.head, page.view.query
     data = film_scene.scene(film.frames, page.trace, film.measured, *selection, at)
     chosen = {"snapshot": steps[at], "large": large}
-    on_paper = [(steps[place], film.frames[place].fed) for place in printed_snapshots(len(steps), at)]
+    on_paper = [(steps[index], film.frames[index].fed) for index in printed_snapshots(len(steps), at)]
     return Panel("film", "", Scene("Film", data), selected=chosen, paper=lambda: _printed(page, on_paper))
 
 

@@ -29,35 +29,35 @@ MOST_CELLS = 2**24
 def too_long(page: Page) -> str:
     """Why there is no film of this sentence; empty if there is one."""
     count = len(_shown(page.info.snapshots))
-    cells = count * sum(math.prod(one.weights.shape) for one in page.trace.attention.values())
+    cells = count * sum(math.prod(attention.weights.shape) for attention in page.trace.attention.values())
     if cells <= MOST_CELLS:
         return ""
-    gaps = {"millions": cells / 1e6, "most": MOST_CELLS / 1e6}
+    fields = {"millions": cells / 1e6, "most": MOST_CELLS / 1e6}
     return _(
         "The training film of this sentence would need {millions:.0f} million weights, but the limit is {most:.0f} million. "
         "Shorten the sentence.",
-        **gaps,
+        **fields,
     )
 
 
 def frames(page: Page) -> tuple[list[Frame], list[str]]:
     """The frames, and a sentence for each snapshot that failed to run. Equal requests come from the engine's cache."""
     steps = _shown(page.info.snapshots)
-    found, problems = list[Frame](), list[str]()
+    done, problems = list[Frame](), list[str]()
     if len(steps) < len(page.info.snapshots):
-        gaps = {"shown": len(steps), "count": len(page.info.snapshots)}
-        problems.append(_("This training has {count} snapshots; {shown} of them are shown, evenly spaced.", **gaps))
+        fields = {"shown": len(steps), "count": len(page.info.snapshots)}
+        problems.append(_("This training has {count} snapshots; {shown} of them are shown, evenly spaced.", **fields))
     for number, step in enumerate(steps):
         try:
-            found.append(_frame(page, step))
+            done.append(_frame(page, step))
         except Pending:
-            gaps = {"number": number + 1, "count": len(steps)}
-            st.progress(number / len(steps), text=_("Running snapshot {number} of {count} …", **gaps))
+            fields = {"number": number + 1, "count": len(steps)}
+            st.progress(number / len(steps), text=_("Running snapshot {number} of {count} …", **fields))
             raise
         except HeadlightError as error:
             reason = error_message(error)
             problems.append(_("The snapshot at step {step:,} was skipped. {reason}", step=step, reason=reason))
-    return found, problems
+    return done, problems
 
 
 def _shown(steps: tuple[int, ...]) -> tuple[int, ...]:
