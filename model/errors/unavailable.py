@@ -152,7 +152,8 @@ class WorkedEnough(TooFast):
 
 
 class TooCostly(Refused):
-    """A question that takes too long for this server. Fields: found, allowed, in runs of a short sentence; instead: what to ask."""
+    """A question that takes too long for this server. Fields: found, allowed, instead. The first two are runs of a short sentence;
+    the third is what to ask instead."""
 
     template = message(
         "This question takes about as long as {found:,} runs of a short sentence, and this server accepts at most {allowed:,}: "
