@@ -139,18 +139,20 @@ def _texts(
 
 
 def bars(trace: Mapping[str, Any], x: Axis, y: Axis, gap: float, pen: DrawContext) -> list[Shape]:
-    """Bars from 0, with their texts at the ends."""
+    """Bars from 0, with their texts at the ends; as wide as they say, or with a gap between them, a part of 1."""
     flat = trace.get("orientation") == "h"
     along, across = (x, y) if flat else (y, x)
     values, places = numbers(trace["x" if flat else "y"]), numbers(trace["y" if flat else "x"])
     colours = _one_for_each((trace.get("marker") or {}).get("color"), len(values))
+    widths = _one_for_each(trace.get("width"), len(values))
     texts = trace.get("text") or [""] * len(values)
     shapes: list[Shape] = []
-    for value, position, colour, text in zip(values, places, colours, texts, strict=True):
+    for value, position, width, colour, text in zip(values, places, widths, colours, texts, strict=True):
         if math.isnan(value):
             continue
         start, end = sorted((along.at(0.0), along.at(value)))
-        first, last = sorted((across.at(position - (1 - gap) / 2), across.at(position + (1 - gap) / 2)))
+        half = (1 - gap if width is None else width) / 2
+        first, last = sorted((across.at(position - half), across.at(position + half)))
         box = (start, first, end - start, last - first) if flat else (first, start, last - first, end - start)
         shapes.append(Rect(*box, fill=pen.palette.colour(colour or pen.palette.scheme.accent)))
         if text and flat:
@@ -161,7 +163,7 @@ def bars(trace: Mapping[str, Any], x: Axis, y: Axis, gap: float, pen: DrawContex
 
 
 def _one_for_each(value: Any, count: int) -> Sequence[Any]:
-    return [value] * count if value is None or isinstance(value, str) else list(value)
+    return [value] * count if value is None or isinstance(value, str | float | int) else list(value)
 
 
 def scatter(trace: Mapping[str, Any], x: Axis, y: Axis, pen: DrawContext) -> Iterator[Shape]:

@@ -116,7 +116,7 @@ def test_live_pictures_speak_the_sessions_language_after_a_rerun_of_a_fragment_t
     live = LiveSession(Calls())
     monkeypatch.setattr(sessions, "my_live", lambda: live)
     monkeypatch.setattr(sessions, "my_engine", lambda: NonBlockingEngine(Typed(), Session("me")))
-    monkeypatch.setattr(translate, "get_script_run_ctx", lambda **_: True)
+    monkeypatch.setattr("streamlit.runtime.scriptrunner.get_script_run_ctx", lambda **_: True)
     monkeypatch.setattr("streamlit.session_state", {translate._SESSION: "de"})
     Context().run(sessions.attend, Typed().models()[0], ViewState(model="made-up"))
     monkeypatch.undo()  # a route works for no session

@@ -188,6 +188,16 @@ def test_bars_are_as_long_as_the_products_of_query_and_key() -> None:
         assert np.allclose(heights / heights.max(), np.abs(values) / np.abs(values).max(), atol=0.002)
 
 
+def test_bars_that_say_how_wide_they_are_stand_beside_each_other() -> None:
+    """Those of a histogram were one block: each was drawn as wide as a unit of the axis."""
+    middles = np.arange(0.025, 1, 0.05)
+    bars = go.Figure(go.Bar(x=middles, y=np.arange(1, 21), width=0.05))
+    boxes = Drawn(chart(bars.update_xaxes(range=[0, 1]), Options())).boxes
+    lefts, widths = np.array([box.x for box in boxes]), np.array([box.width for box in boxes])
+    assert len(boxes) == 20
+    assert np.allclose(lefts[1:], (lefts + widths)[:-1], atol=0.01)
+
+
 def test_a_beam_tree_has_every_node_with_its_log_probability() -> None:
     sheet = drawn("tree", BEAM)
     texts = Drawn(sheet).texts
