@@ -83,6 +83,9 @@ class Norm:
     def spread(self, states: Array) -> Array:
         """What it divides states [row, model] by: [row, 1]."""
         match self.module:
+            # Three spreads that differ in what they measure and in where the small number stands that keeps a
+            # constant state from a division by 0: inside the root for LayerNorm and RMSNorm, outside it for the norm
+            # with n - 1.
             case nn.LayerNorm():
                 return np.asarray(np.sqrt(states.var(axis=-1, keepdims=True) + self.module.eps))
             case UnbiasedNorm():
@@ -93,6 +96,7 @@ class Norm:
 
     def __call__(self, states: Array) -> Array:
         """The norm of states [row, model]."""
+        # axis=-1 is the width of the model: each position is normalized for itself.
         centered = states - states.mean(axis=-1, keepdims=True) if self.centered else states
         scaled = centered / self.spread(states) * self.gain
         return np.asarray(scaled if self.bias is None else scaled + self.bias)
@@ -132,13 +136,17 @@ class Heads:
             whole: [row, head_dim], the sum of all parts, whose spread the norm has.
             start: the position of the first row.
         """
+        # The spread is that of the whole query or key, never that of the part: all parts are divided by the same
+        # number, so they still add up to the vector that was compared.
         if norm := self.norms.get(side):
             vectors = vectors * (norm.gain / norm.spread(whole))
+        # A rotation takes [batch, head, row, head_dim]: the parts stand where the heads would.
         turned: Array = self.rotation(torch.tensor(vectors)[None], start)[0].numpy()
         return turned
 
     def weight(self, side: str, head: int) -> Array:
         """[head_dim, model], from the stream to a head's query, key or value as they are compared, but for norms' spreads."""
+        # The gain multiplies the numbers of a head's vector, which are the rows of its matrix.
         weight: Array = getattr(self, side)(head).weight
         return weight * self.norms[side].gain[:, None] if side in self.norms else weight
 
@@ -209,6 +217,7 @@ class Anatomy:
 def anatomy_of(network: Network) -> Anatomy:
     """The anatomy of one of our networks."""
     modules = dict(network.named_modules())
+    # A language model is one stack by itself; other networks hold theirs as children, beside the output layer.
     stacks_of = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
     stacks = {name: _stack(name, stack) for name, stack in stacks_of.items() if isinstance(stack, Encoder | Decoder | CausalLM)}
     table = modules.get("decoder.embedding.token", modules.get("embedding.token"))
@@ -221,11 +230,14 @@ def anatomy_of(network: Network) -> Anatomy:
 
 def affine_rows(weight: Tensor, bias: Tensor | None, rows: Sequence[int]) -> Affine:
     """Some rows of a linear map, in float64."""
+    # The rows are chosen before they become float64: the whole output layer of a large vocabulary would take
+    # gigabytes.
     indices = list(rows)
     return Affine(float64(weight.detach()[indices]), None if bias is None else float64(bias.detach()[indices]))
 
 
 def _stack(name: str, stack: Encoder | Decoder | CausalLM) -> Stack:
+    # A stack that shares its layers runs them in several passes, and each application writes into the stream anew.
     sublayers = tuple(
         sublayer
         for pass_ in range(stack.passes)
@@ -249,11 +261,14 @@ def _layer(layer: nn.Module, stack: str, pass_: int, index: int) -> Iterator[Sub
         values: Source | None = None,
         last: bool = False,
     ) -> Sublayer:
+        # After self-attention to the memory, the stream goes on from the encoder's output, no longer from the
+        # decoder's.
         base: Base = "memory" if kind == "memory" else "stream"
         heads = _heads(module, queries, keys, values or keys)
         return Sublayer(f"{name}.{kind}", _order(residual), base, Norm(residual.norm), heads, name if last else "")
 
     match layer:
+        # Attention alone, without a residual connection: its output replaces the stream.
         case AttentionLayer():
             yield Sublayer(f"{name}.self", "none", "nothing", None, _heads(layer.attention, "stream", "stream", "stream"), name)
             return
@@ -262,6 +277,8 @@ def _layer(layer: nn.Module, stack: str, pass_: int, index: int) -> Iterator[Sub
             return
         case MemoryLayer():  # the decoder's stream is only the query: what goes on is the memory that attended to itself
             yield attention("memory", layer.memory_attention, layer.memory_residual, "normed memory", "normed memory")
+            # Queries from the stream that entered the layer, keys from the encoder's output, values from the memory
+            # as the line above left it.
             yield attention("cross", layer.cross_attention, layer.cross_residual, "memory", "before", "stream")
         case CrossAttentionLayer():
             yield attention("self", layer.self_attention, layer.self_residual, "normed")
@@ -283,6 +300,8 @@ def _norm(module: nn.Module) -> Norm | None:
 
 
 def _heads(attention: MultiHeadAttention, queries: Source, keys: Source, values: Source) -> Callable[[], Heads]:
+    # Nothing is computed here: the matrices become float64 when `heads` is called, so those of all layers are never
+    # held at once.
     groups = attention.heads // attention.key_heads  # heads that share their keys and values
 
     def heads() -> Heads:
@@ -309,8 +328,11 @@ def affine(linear: nn.Linear) -> Affine:
 def _of_head(projection: nn.Linear, head: int, heads: int) -> Affine:
     """The rows of a projection that make one head's vectors. A shared one reads the head's own columns of the stream alone."""
     if isinstance(projection, SharedProjection):
+        # One small matrix serves every head, which reads its slice of the stream. As a map from the whole stream it
+        # stands in the columns of this head, between zeros: the Kronecker product with a unit row.
         row_of_head = torch.eye(heads, dtype=torch.float64)[head : head + 1]
         return Affine(np.kron(row_of_head.numpy(), float64(projection.weight)))
+    # The rows of a projection are the heads' vectors, one head after the other.
     width = projection.weight.shape[0] // heads
     rows = slice(head * width, (head + 1) * width)
     return Affine(float64(projection.weight[rows]), None if projection.bias is None else float64(projection.bias[rows]))

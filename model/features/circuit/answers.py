@@ -41,6 +41,8 @@ def _circuit(engine: Runtime, question: Circuit) -> CircuitGraph:
     trace, runner = kept(engine.traced, question.request)
     engine.check_measured_length(trace)
     version = engine.network(question.request.model, question.request.settings).key.version
+    # The answer is kept under the request of the trace and the version of the network, so that the same graph is not
+    # computed twice.
     asked = VersionedRequest(replace(question, request=RunRequest.from_json(trace.request)), version)
     shape = RunShape.of(runner.info.spec, trace)
     return engine.measured(
@@ -52,6 +54,8 @@ def measure_paths(question: Paths, forced: Forced) -> Result:
     """Which paths between heads carry what tells a run from a corrupted one."""
     resources, request = forced.resources, forced.request
     corrupted = corrupted_request(question, request, forced.example, forced.prompt, resources.most)
+    # Clean and corrupted run are made on the same device by the same runner: a difference between them is never one
+    # of hardware.
     traced = partial(run, forced.runner, device=resources.device, device_name=str(resources.device), most=resources.most)
     return path_effects(question, request, corrupted, traced, forced.scorer, resources.on_count)
 

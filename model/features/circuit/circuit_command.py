@@ -92,6 +92,7 @@ def _pairs(file: Path) -> tuple[tuple[str, str], ...]:
     """
     try:
         with file.open("rb") as opened:
+            # One byte more than is allowed shows that a file is too large, without reading all of it.
             return read_pairs(opened.read(LONGEST_FILE + 1), "--pairs")
     except OSError as error:
         raise BadSetting(name="--pairs", found=str(file), allowed=f"a file that can be read ({error.strerror})") from error

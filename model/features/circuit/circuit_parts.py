@@ -41,16 +41,21 @@ def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count,
     anatomy = ran(network, trace)
     _check_row(trace, row)
     stream = ResidualStream(trace, anatomy.stacks)
+    # Many later heads read the same earlier head; the cache makes its products once.
     copies, earlier = _copying(anatomy, stream, trace), cache(lambda site, head: _inner_products(stream, site, head))
     heads = [Head(str(site), head) for site, attention in trace.attention.items() for head in range(attention.heads)]
     rows = list[tuple[_Side, ...]]()
     on_count(0, len(heads))
+    # A run may hold NaN or infinite numbers, for instance after an edit. They go into the result as they are, without
+    # warnings.
     with np.errstate(all="ignore"):
         for done, head in enumerate(heads, start=1):
             rows.append(_of_head(stream, trace, trace.at(head.site), head.head, earlier, row))
             on_count(done, len(heads))
+    # The keys of a dictionary are a list without repeats that remembers its order: the columns of the arrays below.
     parts = tuple(dict.fromkeys(part for row in rows for side in row for part in side.used))
     places = {part: column for column, part in enumerate(parts)}
+    # NaN and not 0: a head that does not read a part is something else than one that reads it and uses nothing of it.
     used, composition = (np.full((len(SIDES), len(heads), len(parts)), np.nan) for _ in range(2))
     for row, sides in enumerate(rows):
         for number, side in enumerate(sides):
@@ -58,6 +63,7 @@ def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count,
                 used[number, row, places[part]] = value
             for part, value in side.composed.items():
                 composition[number, row, places[part]] = value
+    # Three numbers of each side, of which each becomes an array [side, head] of its own.
     numbers = np.array([[(side.total, side.difference, side.tolerance) for side in row] for row in rows])  # [head, side, 3]
     total, differ, allowed = (numbers[..., index].T.copy() for index in range(3))
     chance = np.array([stream.stacks[head.site.partition(".")[0]].width ** -0.5 for head in heads])
@@ -80,6 +86,7 @@ def _check_row(trace: Trace, row: int | None) -> None:
     """Refuses a row that the stack that writes does not have."""
     if row is None:
         return
+    # Sites of one stack can have different numbers of rows, since those of a memory are source positions.
     rows = max(len(attention.mask) for site, attention in trace.attention.items() if site.stack == _writer(trace))
     if not 0 <= row < rows:
         raise BadSetting(name="row", found=row, allowed=phrase("a number from 0 to {last}", last=rows - 1))
@@ -107,19 +114,29 @@ def _of_head(
     stack = stream.stacks[attention.site.stack]
     maps = stack.sublayers[stack.index(str(attention.site))].heads
     assert maps is not None
+    # A single row is one of the stack that writes. An encoder's heads have other rows, so all of theirs count.
     heads, weighed = maps(), _weighed(trace, attention, head, row if attention.site.stack == _writer(trace) else None)
+    # The output matrix reads the contexts of all heads side by side: this head's are its columns.
     output = heads.output.weight[:, head * (width := weighed.context.shape[1]) : (head + 1) * width]  # [model, head_dim]
+    # What a query meets is a key, and a key a query; what a value meets is the output matrix. So this is the matrix
+    # that continues what an earlier head put into the side.
     factors = {"query": heads.weight("key", head), "key": heads.weight("query", head), "value": output.T}
     sides = list[_Side]()
     for side in SIDES:
+        # The number of a side is a sum over rows of reading · vector. That is linear in the vector, so each part has
+        # its summand.
         reading, total = weighed.reading(side, heads.scale, output)
         projection: Affine = getattr(heads, side)(head)
+        # `read` goes back from the head; the other way round, the parts come in the order in which the run wrote
+        # them.
         terms = [*stream.read(attention.site, side, projection.weight, np.arange(len(reading)))][::-1]
         written = [term for term in terms if term.part.kind == "head"]
+        # Norms of products need only this small matrix, never one of the size of the model (see `_composition`).
         later = factors[side] @ factors[side].T  # [head_dim, head_dim]
         composed = {term.part: _composition(term, later, *earlier(term.part.place, term.part.head)) for term in written}
         bias = np.zeros(1) if projection.bias is None else projection.bias
         whole = np.broadcast_to(bias, reading.shape)  # [row, head_dim]; of all parts, where a norm has its spread
+        # A norm of queries or keys divides by the spread of the whole, so all parts are added up first.
         if side in heads.norms:
             whole = sum((term.value for term in terms), whole)
         used = {term.part: _sum(heads, side, reading, term.value, whole) for term in terms}
@@ -134,6 +151,7 @@ def _of_head(
 
 def _sum(heads: Heads, side: Side, reading: Array, vectors: Array, whole: Array) -> float:
     """The sum over the rows of reading · vector, both [row, head_dim]; queries and keys as they are compared."""
+    # Queries and keys are compared after their norm and rotation; values are never rotated.
     if side != "value":
         vectors = heads.compared(side, vectors[None], whole, 0)[0]
     return float(np.vdot(reading, vectors))
@@ -162,10 +180,18 @@ class _Weighed:
     def reading(self, side: Side, scale: float, output: Array) -> tuple[Array, float]:
         """What queries, keys or values are multiplied by, [row, head_dim], and the number that all products add up to."""
         if side == "value":
+            # The head's output is O c, and a part's share is measured along it. The inner product of O c and O v is c
+            # · (Oᵀ O) · v, so vectors as wide as the model are not needed.
             along = self.context @ (output.T @ output)  # [query, head_dim]
             size = float((along * self.context).sum())
+            # A key's value goes to every query by its weight: the sum is over queries. Divided by ‖O c‖², the parts
+            # add up to 1.
             return self.weights.T @ along / size, np.nan if self.changed[0] or not size else 1.0
+        # The lift is the sum of excess · score over all cells, and a score is query · key. So a query is multiplied
+        # by the sum of keys, each by its excess, and a key by such a sum of queries.
         reading = scale * (self.excess @ self.key if side == "query" else self.excess.T @ self.query)
+        # A score that the run did not compute is NaN. It needs a number even where its excess is 0, since 0 · NaN is
+        # NaN.
         products = scale * self.query @ self.key.T
         scores = products if self.scores is None else np.where(np.isnan(self.scores), products, self.scores)
         return reading, np.nan if self.changed[1] else float((self.excess * scores).sum())
@@ -174,14 +200,18 @@ class _Weighed:
 def _weighed(trace: Trace, attention: Attention, head: int, row: int | None) -> _Weighed:
     site = str(attention.site)
     arrays = (attention.q, attention.k, attention.context, attention.weights)
+    # Copies in float64: what is set to 0 below stays as it was in the trace.
     query, key, context, weights = (np.asarray(array[head]).astype(np.float64) for array in arrays if array is not None)
     allowed = np.asarray(attention.mask)
     counts = allowed.sum(axis=1, keepdims=True)
+    # The softmax of a single key is 1 whatever its score: such a row has nothing to explain.
     choice = counts[:, 0] > 1
     if row is not None:
         others = np.arange(len(weights)) != row
         choice &= ~others
         weights[others] = context[others] = 0.0
+    # Each row of this adds up to 0, so a number that all scores of a row share cancels, as it does in the softmax.
+    # `maximum` only avoids a division by 0: rows without any allowed key are left out by `choice`.
     excess = np.where(choice[:, None], weights - allowed / np.maximum(counts, 1), 0.0) / max(1, int(choice.sum()))
     scores = None if attention.scores is None else np.asarray(attention.scores[head]).astype(np.float64)
     replaced = any(replaces_context(edit, site, head) for edit in RunRequest.edits_in(trace.request))
@@ -213,6 +243,8 @@ def _composition(term: Term, later: Array, output: Array, value: Array) -> float
         later: Lᵀ L of the later head's other matrix: [head_dim, head_dim].
         output, value: `_inner_products` of the earlier head.
     """
+    # The squares of the three norms. ‖A B‖² is the sum of all products of the cells of Aᵀ A and B Bᵀ, which are as
+    # small as a head. `term.map` is M O: it begins at the earlier head's context.
     whole = np.vdot(later @ term.map, term.map @ value)
     sizes = np.vdot(later, term.flow.gram) * np.vdot(output, value)
     return float(np.sqrt(whole / sizes)) if sizes > 0 else float("nan")
@@ -240,10 +272,14 @@ def _copying(anatomy: Anatomy, stream: ResidualStream, trace: Trace) -> dict[tup
     Its eigenvalues other than 0 are those of a matrix [head_dim, head_dim] with the factors in another order.
     """
     embedding, output = anatomy.embedding, anatomy.unembedding
+    # "The same token" has a meaning only where what is read and what is written are of one vocabulary.
     if embedding is None or output is None or len(embedding) != len(output) or "decoder" not in stream.stacks:
         return {}
     stack: Stack = stream.stacks["decoder"]
+    # Summed over the vocabulary: a matrix [vocab, vocab] would fit into no memory.
     shared = float64(embedding).T @ float64(output)  # [model, model]
+    # The last state as each head's context moves it. A term's map leaves out the spreads of the norms, which would
+    # scale all eigenvalues alike and cancel in the ratio; so any row will do, here the first.
     written = {
         (term.part.place, term.part.head): term.map
         for term in [*stream.last(np.eye(stack.width), np.zeros(1, np.int64))][::-1]
@@ -257,9 +293,12 @@ def _copying(anatomy: Anatomy, stream: ResidualStream, trace: Trace) -> dict[tup
         heads = stack.sublayers[stack.index(name)].heads
         assert heads is not None
         terms = stream.read(site, "value", heads().value(head).weight, np.zeros(1, np.int64))
+        # From the token's embedding to this head's value, through the norm before the head.
         begin = next((term.flow.map for term in terms if term.part.kind in ("embedding", "embedded")), None)
         if begin is not None:
             values = np.linalg.eigvals(begin @ shared @ end) if np.isfinite(begin).all() else np.full(1, np.nan)
+            # An eigenvalue with a positive real part: a token that is read makes itself likelier. With a negative
+            # one, less likely.
             size = np.abs(values).sum()
             numbers[name, head] = float(values.real.sum() / size) if size > 0 else float("nan")
     return numbers

@@ -76,6 +76,7 @@ class Paths(Attribution["PathEffects"]):
 
     def passes(self, shape: RunShape) -> float:
         """One for each path."""
+        # Of a named site one head is reached, of the others none; without a name every head of every site.
         later = {site: 1 if self.site else heads for site, heads in shape.heads.items() if self.site in ("", str(site))}
         return 2 + sum(heads * _paths_to(site, shape) for site, heads in later.items())
 
@@ -87,9 +88,11 @@ class Paths(Attribution["PathEffects"]):
 
 def _paths_to(site: Site, shape: RunShape) -> int:
     """Paths that lead to one head of a site: to its queries from its own stack, to keys and values from the stack that it reads."""
+    # Sites come in the order in which they run.
     earlier = [*takewhile(lambda other: other != site, shape.heads)]
     to_query = sum(shape.heads[other] for other in earlier if other.stack == site.stack)
     read = "encoder" if site.kind == "cross" else site.stack
+    # Keys and values are two sides, and both are read from the same stack.
     return to_query + 2 * sum(shape.heads[other] for other in earlier if other.stack == read)
 
 
@@ -159,12 +162,14 @@ class CircuitGraph(Arrays):
     def shares(self) -> Array:
         """[side, head, part], |used| divided by its sum over the parts."""
         sizes = np.abs(self.used)
+        # A head that used nothing has the sum 0. Its shares are NaN, which is no reason for a warning.
         with np.errstate(all="ignore"):
             return np.asarray(sizes / np.nansum(sizes, axis=2, keepdims=True))
 
     def edges(self, least: float = 0.0) -> Iterator[Edge]:
         """The edges with at least this share, in the order of the run."""
         shares = self.shares
+        # NaN is never as large as `least`: what a head does not read makes no edge.
         for side, head, part in np.argwhere(shares >= least).tolist():
             cell = side, head, part
             numbers = float(self.used[cell]), float(shares[cell]), float(self.composition[cell])
@@ -178,6 +183,7 @@ class CircuitGraph(Arrays):
 
     def readable_share(self) -> float:
         """The smallest share at which a picture of the edges begins: 0.05, or less where that would leave out more than half."""
+        # A picture of all edges cannot be read, and one that leaves out most of what happened would mislead.
         return next((least for least in (0.05, 0.04, 0.03, 0.02) if self.left_out(least) <= 0.5), 0.01)
 
     def to_json(self) -> dict[str, Any]:
@@ -237,6 +243,7 @@ class PathEffects(Result):
         arrays = ("heads", "effects", "estimates")
         summary = {name: value for name, value in super().to_json().items() if name not in arrays}
         places = np.argwhere(~np.isnan(self.effects))
+        # A path that lowers the difference counts as much as one that raises it.
         order = np.argsort(-np.abs(self.effects[tuple(places.T)]), kind="stable")
         paths = [
             {"side": SIDES[side], "to": vars(self.heads[head]), "from": vars(self.heads[earlier])}
@@ -254,6 +261,7 @@ def mean_of(effects: Sequence[PathEffects]) -> PathEffects:
     averaged = ["effects", "estimates", "clean", "corrupted"]
     if all(np.array_equal(pair.kept, effects[0].kept) for pair in effects):
         averaged += ["kept_difference", "kept_log_probability"]
+    # `np.mean` makes numbers of numpy's own type of the two fields that are plain numbers: those are made plain again below.
     means = {name: np.mean([getattr(pair, name) for pair in effects], axis=0) for name in averaged}
     return replace(effects[0], **means | {name: float(means[name]) for name in ("clean", "corrupted")})
 
@@ -274,6 +282,8 @@ def read_pairs(data: bytes, name: str) -> tuple[tuple[str, str], ...]:
     if len(data) > LONGEST_FILE:
         raise BadSetting(name=name, found=f"{len(data):,}", allowed=phrase("at most {most:,} bytes", most=LONGEST_FILE))
     try:
+        # Some editors begin a file with a byte order mark, which would become part of the first text; utf-8-sig drops
+        # it.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         allowed = phrase("a text file in UTF-8; byte {number:,} of this file is not UTF-8", number=error.start + 1)
@@ -282,6 +292,7 @@ def read_pairs(data: bytes, name: str) -> tuple[tuple[str, str], ...]:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             clean, tab, corrupted = line.partition("\t")
+            # A second tab is refused, too: a third column would silently become part of the corrupted text.
             if not tab or not clean.strip() or not corrupted.strip() or "\t" in corrupted:
                 allowed = phrase("two texts with one tab between them, which line {number:,} does not have", number=number)
                 raise BadSetting(name=name, found=line[:40], allowed=allowed)
@@ -298,10 +309,13 @@ def spearman(first: Array, second: Array) -> float:
 
     Source: Spearman 1904, "The Proof and Measurement of Association between Two Things".
     """
+    # Two points are always on a line, and a constant has no ranks to compare (0 / 0).
     if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
     ranks = list[Array]()
     for values in (first, second):
+        # The running count is the highest rank of each group of equal values. The mean rank of a group of n is (n -
+        # 1) / 2 below it.
         _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
         ranks.append((np.cumsum(counts) - (counts - 1) / 2)[places])
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

@@ -37,6 +37,7 @@ class LibraryNorm(Norm):
 
     def spread(self, states: Array) -> Array:
         """What it divides states [row, model] by: [row, 1]."""
+        # Families of the library name the same small number differently.
         module: Any = self.module
         epsilon = module.variance_epsilon if hasattr(module, "variance_epsilon") else module.eps
         scale: Array = ((states**2).mean(axis=-1, keepdims=True) + epsilon) ** 0.5
@@ -48,6 +49,7 @@ def library_anatomy(network: ForeignNetwork) -> Anatomy | None:
     library: Any = network.library
     config = library.config
     family = FAMILIES.get(config.model_type)
+    # Where only a short run told the places of attention, norms and the other sublayers are not known.
     if family is None or network.places.found_by_run:
         return None
     reader = _Reader(network, library, family)
@@ -55,6 +57,8 @@ def library_anatomy(network: ForeignNetwork) -> Anatomy | None:
     output = library.get_output_embeddings() if family.kind != "encoder" else None
     if output is None:
         return Anatomy(stacks, None, None, None)
+    # Some families do more to the last state than the output layer does. All of it is linear, so it becomes part of
+    # the matrix.
     weight, bias = output.weight, output.bias
     if getattr(config, "scale_decoder_outputs", False):  # T5 multiplies the last state where the table is shared
         weight = weight * library.model_dim**-0.5
@@ -63,6 +67,8 @@ def library_anatomy(network: ForeignNetwork) -> Anatomy | None:
     if (narrowed := getattr(library.get_decoder(), "project_out", None)) is not None:  # OPT of 350 M
         weight = weight @ narrowed.weight
     rows: Callable[[Sequence[int]], Affine] = partial(affine_rows, weight, bias)
+    # A table of another width than the stream's is followed by a further matrix, so it is not what enters the first
+    # layer.
     embedding = library.get_input_embeddings().weight
     return Anatomy(stacks, rows, embedding if embedding.shape == weight.shape else None, weight)
 
@@ -91,9 +97,13 @@ class _Reader:
         return Stack(name, sublayers, None if module is None else _norm(module), width, enters)
 
     def _layer(self, layer: nn.Module, stack: str, index: int) -> Iterator[Sublayer]:
+        # OPT has models of both orders, and says in its configuration which one it is; in every other family all
+        # models are alike.
         post = not getattr(self.library.config, "do_layer_norm_before", not self.family.post)
         order: Order = "post" if post else "pre"
         last, prefix = self.family.last(stack), f"{stack}.0.{index}"
+        # The last one is that of the feed-forward network. A stack without cross-attention has one norm fewer before
+        # it.
         names = self.family.norms if last == 2 else (self.family.norms[0], self.family.norms[-1])  # without cross-attention's
         norms = [layer.get_submodule(name.format(last=last)) for name in names]
         for kind, norm in zip(("self", "cross"), norms[:-1], strict=False):
@@ -105,6 +115,7 @@ class _Reader:
         """The maps of one attention sublayer: kept, or made now."""
         if (heads := self.kept.get(site)) is None:
             heads = self._made(site)
+            # A network of many layers would otherwise be held once more, in float64.
             if sum(kept.output.weight.nbytes for kept in (heads, *self.kept.values())) <= KEPT_BYTES:
                 self.kept[site] = heads
         return heads
@@ -140,6 +151,7 @@ class _Reader:
             places = torch.arange(start, start + vectors.shape[-2], device=like.device)[None]
             with torch.inference_mode():
                 cos, sin = (table[0].cpu().double() for table in tables(like, places))  # [row, columns that turn]
+            # Some families turn only the first columns of a head, as many as their tables have.
             turning, still = vectors[..., : cos.shape[-1]], vectors[..., cos.shape[-1] :]
             return torch.cat((turning * cos + exchange(turning) * sin, still), dim=-1)
 
@@ -147,10 +159,12 @@ class _Reader:
 
     def _added(self, site: Site) -> Callable[[int, int, int], Array]:
         """The numbers that the first layer of a stack learned for distances, and all its layers add to their scores."""
+        # Only the first layer has the table, but every layer adds its numbers.
         table: Any = self.network.places.module(Site(site.stack, 0, 0, "self"))
 
         def added(head: int, query: int, keys: int) -> Array:
             with torch.inference_mode():
+                # One row of queries: the one at this position, as if those before it had been read already.
                 row: Array = float64(table.compute_bias(1, keys, past_seen_tokens=query)[0, head, 0])
             return row
 
@@ -182,6 +196,7 @@ class _Map:
 
 def _projections(module: nn.Module, family: Family, spec: ForeignAttention) -> list[_Map]:
     """The maps to queries, keys and values."""
+    # One matrix for queries, keys and values together, or one for each of them.
     linears = [module.get_submodule(name) for name in family.projections]
     maps = [(_weight(linear), getattr(linear, "bias", None)) for linear in linears]
     if len(maps) == 1:
@@ -198,6 +213,7 @@ def _projections(module: nn.Module, family: Family, spec: ForeignAttention) -> l
 
 def _third(joint: Tensor, third: int, linear: nn.Module, spec: ForeignAttention) -> Tensor:
     """One third of a map that makes queries, keys and values: GPT-2 stores them one after the other, GPT-NeoX for each head."""
+    # The type of the module tells the order: GPT-2's joint map is the library's own Conv1D.
     if isinstance(linear, nn.Linear):
         of_heads: Tensor = joint.view(spec.heads, 3, spec.head_dim, *joint.shape[1:])[:, third]
         return of_heads.flatten(0, 1)
@@ -206,5 +222,6 @@ def _third(joint: Tensor, third: int, linear: nn.Module, spec: ForeignAttention)
 
 def _of_head(map_: _Map, group: int, head: int) -> Affine:
     """The rows that make one head's vectors; a group of heads may share those of a key head."""
+    # Rows of the heads follow one another; heads of a group begin at the same row.
     first = head // group * map_.width
     return affine_rows(map_.weight, map_.bias, range(first, first + map_.width))

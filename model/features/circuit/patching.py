@@ -49,6 +49,8 @@ class Path:
 
     def carried(self, context: Tensor) -> Tensor:
         """What a change of the earlier head's context [copy, row, head_dim] adds: [copy, row, head_dim]."""
+        # The matrix product runs over the numbers of the earlier head. A rotation expects an axis of heads, which is
+        # put in and taken out.
         added: Tensor = self.factor * (context @ self.map.T)
         return added if self.turn is None else self.turn(added[:, None], 0)[:, 0]
 
@@ -57,6 +59,8 @@ def numbers_of(example: Example, ids: tuple[int, int], token: int, count: int, a
     """[2, copy], as for `_measured`."""
     heads_by_site = sites(example.runner.info.spec)
     copies = Copies(heads_by_site, silenced=np.zeros((count, sum(heads_by_site.values())), bool), apart=True)
+    # float64 before the subtraction: two large logits that are nearly equal would lose their digits in the network's
+    # own type.
     logits = forced(example, copies, also).logits[:, token].double()  # [copy, vocab]
     return torch.stack([logits[:, ids[0]] - logits[:, ids[1]], logits.log_softmax(dim=-1)[:, ids[0]]])
 
@@ -77,6 +81,7 @@ class Patching:
         self.heads = tuple(Head(str(site), head) for site, count in sites(spec).items() for head in range(count))
         self._stream = ResidualStream(self._clean, ran(network, self._clean).stacks)
         self._dtype = network.dtype
+        # How many heads share a key and value: 1 where every head has its own.
         self._groups = {
             name: stack.attention.heads // (stack.attention.key_heads or stack.attention.heads)
             for name, stack in spec.stacks.items()
@@ -89,6 +94,7 @@ class Patching:
         id_ = int(self._example.following[asked.token])
         if asked.minus != "corrupted" and asked.minus >= logits.shape[1]:
             raise BadSetting(name="minus", found=asked.minus, allowed=phrase("a number from 0 to {last}", last=logits.shape[1] - 1))
+        # The likeliest token of the corrupted run, or the second where the first is the token that is measured.
         order = np.argsort(-logits[row], kind="stable")
         self.other = int(order[order != id_][0]) if asked.minus == "corrupted" else asked.minus
         writer = "target" if self._example.source is not None else "source"
@@ -102,6 +108,8 @@ class Patching:
             CannotMeasure: there are too many.
         """
         paths = list[Path]()
+        # Heads that share a key are neighbours, and the first of them was measured. Queries (index 0) are never
+        # shared.
         for to, head in enumerate(self.heads):
             if self._asked.site and head != Head(self._asked.site, self._asked.head):
                 continue
@@ -129,13 +137,18 @@ class Patching:
         rows = self._count(attention.query_tokens if side == "query" else attention.key_tokens)
         places = {head_: index for index, head_ in enumerate(self.heads)}
         paths = list[Path]()
+        # Everything that the side reads, of which only the terms of heads are paths. Their maps have the norms of the
+        # clean run in them.
         terms = self._stream.read(attention.site, side, getattr(heads, side)(head.head).weight, np.arange(rows))
         for term in [*terms][::-1]:
             if term.part.kind != "head":
                 continue
             since = Head(term.part.place, term.part.head)
+            # Only the rows that the copies compute.
             before, after = (self._context(trace, since)[:rows] for trace in (self._clean, self._corrupted))
             map_, factor = (torch.tensor(x, dtype=self._dtype, device=self._example.device) for x in (term.map, term.factor))
+            # What the patch adds follows from the path's own map and rotation: so it is made with a stand-in, which
+            # the next lines replace.
             path = Path(SIDES.index(side), to, places[since], map_, factor, None if side == "value" else heads.rotation, map_)
             change = torch.tensor(after - before, dtype=self._dtype, device=self._example.device)
             paths.append(replace(path, change=path.carried(change[None])[0]))
@@ -166,11 +179,15 @@ class Patching:
         """The interventions that patch one path in each copy."""
         by_name: dict[str, list[tuple[int, list[int], Tensor]]] = {}
         for row, path in enumerate(paths):
+            # Several paths lead to the same value: they are collected by its name, since a value has one
+            # intervention.
             name, heads = self._of(path)
             by_name.setdefault(name, []).append((row, heads, path.change))
 
         def added(changes: list[tuple[int, list[int], Tensor]]) -> Intervention:
             def add(value: Tensor, start: int) -> Tensor:
+                # Until here all copies may share one row. Each now gets its own, to which its own path alone is
+                # added.
                 wide = value.expand(len(paths), -1, -1, -1).clone()
                 for row, heads, change in changes:
                     wide[row, heads] += change
@@ -183,9 +200,11 @@ class Patching:
     def cutting(self, order: Sequence[Path], steps: Sequence[int]) -> dict[str, Intervention]:
         """The interventions that keep the first paths of `order` alone: a copy for each number of them."""
         contexts: dict[str, Tensor] = {}
+        # A copy keeps so many paths from the beginning of the order; on all others it reads the corrupted run.
         cut = torch.tensor(
             [[index >= kept for kept in steps] for index in range(len(order))], device=self._example.device
         )  # [path, copy]
+        # The contexts [head, row, head_dim] of each site in the corrupted run, in the order of its heads.
         corrupted = {
             site: torch.tensor(
                 np.stack([self._context(self._corrupted, head) for head in self.heads if head.site == site]),
@@ -199,6 +218,8 @@ class Patching:
             name, heads = self._of(path)
             by_name.setdefault(name, []).append((heads, path, is_cut))
 
+        # Nothing is changed here. A head runs before all heads that read it, so its context is noted by the time they
+        # ask for it.
         def noted(site: str) -> Intervention:
             def note(value: Tensor, start: int) -> Tensor:
                 contexts[site] = value
@@ -211,8 +232,11 @@ class Patching:
                 wide = value.expand(len(steps), -1, -1, -1).clone()
                 for heads, path, is_cut in leading:
                     since = self.heads[path.since]
+                    # What the earlier head computed in this very copy: other paths that are cut there have changed it
+                    # already.
                     now = contexts[since.site][:, since.head]  # [copy, row, head_dim]
                     carried = path.carried((corrupted[since.site][since.head, : now.shape[1]] - now)[:, : len(path.change)])
+                    # Copies that keep this path add 0. The same number goes to all heads that share the value.
                     wide[:, heads] += torch.where(is_cut[:, None, None], carried, 0)[:, None]
                 return wide
 
@@ -231,12 +255,16 @@ class Patching:
 
         def leaf(name: str) -> Intervention:
             def watched(value: Tensor, start: int) -> Tensor:
+                # A zero is added to the value: its gradient is the gradient by the value, wherever the value itself
+                # came from.
                 leaves[name] = torch.zeros_like(value[:1]).clone().requires_grad_()
                 return value.clone() + leaves[name]
 
             return watched
 
         def computed() -> Tensor:
+            # Measurements run in inference mode, whose tensors know no gradients: so the clean run is computed anew
+            # outside of it.
             with torch.inference_mode(False), torch.enable_grad():
                 also = {name: leaf(name) for name, _ in names}
                 difference = numbers_of(self._example, ids, self._asked.token, 1, also)[0, 0]
@@ -244,6 +272,8 @@ class Patching:
                 gradients = dict(zip(leaves, slopes, strict=True))
                 numbers = list[Tensor]()
                 for path, (name, heads) in zip(paths, names, strict=True):
+                    # None: the logits do not depend on this value, such as one in a row after the measured token.
+                    # Where heads share a key or value their slopes are added, since all of them read the change.
                     slope = gradients[name]
                     numbers.append(
                         torch.zeros(()) if slope is None else (slope[0, heads].sum(dim=0) * path.change.clone()).sum().cpu()

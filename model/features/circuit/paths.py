@@ -23,7 +23,7 @@ import numpy as np
 
 from model.errors import BadSetting, DoesNotFit, phrase
 from model.features.circuit.circuits import SIDES, PathEffects, Paths
-from model.features.circuit.patching import Patching, numbers_of
+from model.features.circuit.patching import Patching, Path, numbers_of
 from model.features.what_if.copies import Copies
 from model.features.what_if.example import Example
 from model.features.what_if.scoring import Scorer
@@ -80,59 +80,106 @@ def path_effects(
         CannotMeasure: there are too many paths.
         BadSetting, UnknownSite, UnknownHead: the run has no such token or head.
     """
-    wanted = _patching(asked, request, corrupted, run, scorer)
-    example, size = scorer.example, _rows(scorer)
-    ids = int(example.following[asked.token]), wanted.other
-    everything = wanted.places()
-    paths = [path for path in everything if bool(path.change.any())]
-    steps = [] if asked.site else _steps(len(everything))
-    on_count(0, of := len(paths) + len(steps))
-
-    def both_numbers(count: int, also: dict[str, Intervention]) -> Array:
-        """The logit difference and the log-probability of the token in each of `count` copies: [2, copy]."""
-        return scorer.computed(lambda: numbers_of(example, ids, asked.token, count, also), count)
-
-    def measured(copies: Sequence[Copied], done: int, changed: Callable[[Sequence[Copied]], dict[str, Intervention]]) -> Array:
-        """What each copy gives, [2, copy], batch by batch; `done` copies came before."""
-        results = [np.zeros((2, 0))]
-        left = copies
-        while left:
-            count = scorer.pace.whole(size)
-            batch, left = left[:count], left[count:]
-            results.append(both_numbers(len(batch), changed(batch)))
-            on_count(done + len(copies) - len(left), of)
-        return np.concatenate(results, axis=1)
-
-    effects = np.full((len(SIDES), len(wanted.heads), len(wanted.heads)), np.nan)
-    estimates = effects.copy()
-    for path in everything:  # those without a change have no effect
-        effects[path.side, path.to, path.since] = estimates[path.side, path.to, path.since] = 0.0
-    clean = both_numbers(1, {})
-    patched = measured(paths, 0, wanted.adding)[0] - clean[0]
-    for path, effect, estimate in zip(paths, patched, wanted.estimated(ids, paths), strict=True):
-        effects[path.side, path.to, path.since] = effect
-        estimates[path.side, path.to, path.since] = estimate
-    order = sorted(everything, key=lambda path: -abs(effects[path.side, path.to, path.since]))
-    kept = measured(steps, len(paths), lambda some_steps: wanted.cutting(order, some_steps))
+    patching = _patching(asked, request, corrupted, run, scorer)
+    example = scorer.example
+    ids = int(example.following[asked.token]), patching.other
+    paths = patching.places()
+    # A path on which both runs agree adds 0 to the run: it needs no copy, and its effect is 0.
+    changing = [path for path in paths if bool(path.change.any())]
+    # Which paths matter most is only known where all were measured.
+    steps = [] if asked.site else _steps(len(paths))
+    copies = _MeasuredCopies(scorer, ids, asked.token, on_count, len(changing) + len(steps))
+    clean = copies.both_numbers(1, {})
+    effects, estimates = _effects(patching, copies, paths, changing, float(clean[0, 0]))
+    # The largest effects come first, whatever their sign: each step keeps so many paths from the beginning of this order.
+    order = sorted(paths, key=lambda path: -abs(effects[_cell(path)]))
+    kept = copies.measured(steps, lambda some_steps: patching.cutting(order, some_steps))
     for array in (effects, estimates):
-        wanted.spread(array)
+        patching.spread(array)
     return PathEffects(
         tokens=example.tokens,
         ids=tuple(example.following.tolist()),
         first=example.first + 1,
-        log_probabilities=scorer.score(Copies(sites(example.runner.info.spec), silenced=np.zeros((1, len(wanted.heads)), bool)))[0],
+        log_probabilities=_log_probabilities(scorer),
         token=asked.token,
-        other=wanted.other,
-        other_text=wanted.other_text,
-        heads=wanted.heads,
+        other=patching.other,
+        other_text=patching.other_text,
+        heads=patching.heads,
         effects=effects,
         estimates=estimates,
         clean=float(clean[0, 0]),
-        corrupted=wanted.corrupted,
+        corrupted=patching.corrupted,
         kept=np.array(steps, np.float64),
         kept_difference=kept[0].copy(),
         kept_log_probability=kept[1].copy(),
     )
+
+
+class _MeasuredCopies:
+    """Copies of the clean run that are changed and measured, batch by batch.
+
+    Args:
+        scorer: computes them.
+        ids: the token, and the one whose logit is taken away.
+        token: index of the token among the measured ones.
+        on_count: called with the number of copies done, and of all copies.
+        count: of all copies.
+    """
+
+    def __init__(self, scorer: Scorer, ids: tuple[int, int], token: int, on_count: OnCount, count: int) -> None:
+        self._scorer, self.ids, self._token = scorer, ids, token
+        self._on_count, self._count, self._done = on_count, count, 0
+        self._batch_size = _rows(scorer)
+        on_count(0, count)
+
+    def both_numbers(self, count: int, also: dict[str, Intervention]) -> Array:
+        """The logit difference and the log-probability of the token in each of `count` copies: [2, copy]."""
+        example = self._scorer.example
+        return self._scorer.computed(lambda: numbers_of(example, self.ids, self._token, count, also), count)
+
+    def measured(self, copies: Sequence[Copied], changed: Callable[[Sequence[Copied]], dict[str, Intervention]]) -> Array:
+        """What each copy gives, [2, copy]; `changed` makes the interventions of a batch."""
+        # An array without copies comes first, since there may be none.
+        results = [np.zeros((2, 0))]
+        left = copies
+        while left:
+            # The scorer may want smaller batches while others wait for their turn.
+            size = self._scorer.pace.whole(self._batch_size)
+            batch, left = left[:size], left[size:]
+            results.append(self.both_numbers(len(batch), changed(batch)))
+            self._done += len(batch)
+            self._on_count(self._done, self._count)
+        return np.concatenate(results, axis=1)
+
+
+def _effects(
+    patching: Patching, copies: _MeasuredCopies, paths: Sequence[Path], changing: Sequence[Path], clean: float
+) -> tuple[Array, Array]:
+    """Effects and estimates of all paths, [side, head, earlier head] each; NaN where there is no path.
+
+    Args:
+        changing: the paths that change anything.
+        clean: the logit difference in the clean run.
+    """
+    effects = np.full((len(SIDES), len(patching.heads), len(patching.heads)), np.nan)
+    for path in paths:
+        effects[_cell(path)] = 0.0
+    estimates = effects.copy()
+    patched = copies.measured(changing, patching.adding)[0] - clean
+    for path, effect, estimate in zip(changing, patched, patching.estimated(copies.ids, changing), strict=True):
+        effects[_cell(path)], estimates[_cell(path)] = effect, estimate
+    return effects, estimates
+
+
+def _cell(path: Path) -> tuple[int, int, int]:
+    """Where a path is in an array [side, head, earlier head]."""
+    return path.side, path.to, path.since
+
+
+def _log_probabilities(scorer: Scorer) -> Array:
+    """Those of the measured tokens in the clean run, in which no head is silenced."""
+    heads_by_site = sites(scorer.example.runner.info.spec)
+    return scorer.score(Copies(heads_by_site, silenced=np.zeros((1, sum(heads_by_site.values())), bool)))[0]
 
 
 def _patching(
@@ -160,5 +207,6 @@ def _steps(count: int) -> list[int]:
 def _rows(scorer: Scorer) -> int:
     """How many copies fit into one batch, whose logits are held whole."""
     example = scorer.example
+    # For each number of the logits a float32 one and, beside it, a float64 one.
     logits = 12 * len(example.following) * example.runner.info.spec.writer.vocab
     return max(1, min(scorer.rows(), scorer.most_bytes // logits))

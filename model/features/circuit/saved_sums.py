@@ -33,6 +33,7 @@ def cell_to_save(attention: Attention, head: int, query: int = -1, key: int = -1
     weights = attention.head(head)
     row = query if 0 <= query < len(weights) else len(weights) - 1
     chosen = row == query and 0 <= key < weights.shape[1]
+    # `argmax` takes NaN for the largest number; as 0 it is never chosen before a real weight.
     return row, key if chosen else int(np.nan_to_num(weights[row]).argmax())
 
 
@@ -40,6 +41,7 @@ def sums_to_save(asked: Iterable[Why | Writes], answer: Answer) -> dict[str, dic
     """The answers as JSON values by name, without those that are not known or do not fit into MOST_BYTES."""
     sums, left = dict[str, dict[str, Any]](), MOST_BYTES
     for question in asked:
+        # A sum that cannot be made must not keep anybody from saving the run.
         with suppress(HeadlightError):
             entry = answer(question).to_json()
             if (size := len(json.dumps(entry, ensure_ascii=False).encode())) <= left:
@@ -60,6 +62,8 @@ def saved_sum(trace: Trace, question: Why | Writes) -> ScoreSum | LogitSum | Non
     if logit is None or logit.token != question.token or question.token >= len(trace.steps):
         return None
     step = trace.steps[question.token]
+    # A question may say "the runner-up", but the saved answer has an id: the candidates of the step tell whether it
+    # is that one.
     others = sorted(step.candidates, key=lambda candidate: -candidate.log_probability)
     runner_up = next((candidate.id for candidate in others if candidate.id != step.chosen.id), None)
     return logit if logit.minus == (runner_up if question.minus == "runner-up" else question.minus) else None
@@ -74,6 +78,7 @@ def check(trace: Trace) -> None:
     for name, entry in trace.sums.items():
         if name not in ("why", "writes"):
             raise WireError(detail=f"sums: {name!r}")
+        # Reading is the check; what was read is thrown away, and read again when somebody asks.
         score_of(entry) if name == "why" else logit_of(entry)
 
 
@@ -97,6 +102,7 @@ def logit_of(entry: Mapping[str, Any]) -> LogitSum:
         parts = entry["parts"]
         rows = [part.get("keys", []) for part in parts]
         width = max(map(len, rows), default=0)
+        # In JSON a head's row ends with its last key. All rows are filled up to one length; None becomes NaN.
         keys = [[*row, *[None] * (width - len(row))] for row in rows]
         strips = read(tuple[str, ...], [part.get("strip", "") for part in parts], "strips")
         return {
@@ -117,8 +123,10 @@ def _read(kind: type[Kind], entry: Mapping[str, Any], others: Callable[[], dict[
         made, hints = others(), get_type_hints(kind)
         for name in (field.name for field in fields(kind) if field.name not in made):
             value, hint = entry[name], hints[name]
+            # In JSON a part also has its text and its sum, which people want to read and which the other fields give.
             if hint == tuple[Part, ...]:
                 value = [{field_name: part[field_name] for field_name in ("kind", "place", "head")} for part in value]
+            # JSON has no NaN, so `null` stands for it where the field is a number.
             made[name] = (np.nan if hint is float else None) if value is None else read(hint, value, name)
         return kind(**made)
     except (BadSetting, KeyError, AttributeError, TypeError, ValueError, RecursionError) as error:
@@ -126,6 +134,7 @@ def _read(kind: type[Kind], entry: Mapping[str, Any], others: Callable[[], dict[
 
 
 def _array(values: Any, *shape: int) -> Array:
+    # A list without cells cannot tell its shape: [] may be an array [0, 5].
     array = np.array(values, np.float64).reshape(shape) if 0 in shape else np.array(values, np.float64)
     if array.shape != shape:
         raise ValueError(f"{array.shape} instead of {shape}")

@@ -56,6 +56,7 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
         check_cell(trace, asked.site, asked.head, asked.query, asked.minus)
     site = attention.site
     refuse_changed_scores(trace, str(site), asked.head)
+    # First the sublayer that the cell is in, in the order in which the layers ran.
     stream = ResidualStream(trace, ran(network, trace).stacks)
     sublayer = stream.stacks[site.stack].sublayers[stream.stacks[site.stack].index(str(site))]
     assert sublayer.heads is not None
@@ -64,12 +65,18 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
         parts_query, query = _vectors(stream, attention, heads, asked.head, "query", np.array([asked.query]))
         parts_key, key = _vectors(stream, attention, heads, asked.head, "key", np.array([asked.key]))
         others = _others(stream, attention, heads, asked)
+        # A score is the product of two sums, so it is the sum of all products of a part of the query and a part of
+        # the key. A difference of two scores has the same query: only the keys are subtracted. The sum runs over
+        # head_dim.
         matrix = heads.scale * (query[:, 0] @ (key[:, 0] - others).T)  # [part of the query, part of the key]
+        # T5 adds a learned number for the distance to each score. It is neither of the query nor of the key, so it is
+        # kept apart.
         added = np.zeros(attention.weights.shape[2])  # [key]
         if heads.added is not None:
             added = heads.added(asked.head, asked.query, len(added))
         distance = _apart(added, attention, asked)
         recorded, scored = _recorded(attention, asked, heads.scale, added)
+        # The score itself, also where a difference is asked for: its size tells how much rounding there is.
         whole, _scored = _recorded(attention, replace(asked, minus=None), heads.scale, added)
         rounded = np.append(matrix, (whole, whole - recorded))  # a difference of scores keeps the rounding of both
         score = float(matrix.sum()) + distance
@@ -99,6 +106,7 @@ def ran(network: AnyNetwork, trace: Trace) -> Anatomy:
         NotTakenApart: another program ran it, and its maps are not known here.
     """
     if isinstance(network, BuiltNetwork):
+        # An edit that swaps layers changes which sublayer wrote before which.
         swaps = [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, SwapLayers)]
         return anatomy_of(reordered(network, swaps))
     anatomy = None if isinstance(network, RunsWhole) else library_anatomy(network)
@@ -114,6 +122,7 @@ def refuse_changed_scores(trace: Trace, site: str, head: int) -> None:
         EditedCell: an edit multiplied them.
     """
     for edit in RunRequest.edits_in(trace.request):
+        # The stream ends in queries and keys. A score that was multiplied afterwards is no longer their product.
         if isinstance(edit, Sharpen) and edit.covers(site, head):
             raise EditedCell(site=site, head=head, edit=str(edit))
 
@@ -123,12 +132,15 @@ def _vectors(
 ) -> tuple[tuple[Part, ...], Array]:
     """The parts of a head's queries or keys at neighboring positions, and each one's vectors: [part, row, head_dim]."""
     projection: Affine = getattr(heads, side)(head)
+    # The stream is followed back; the list is turned round, so that parts stand in the order of the run.
     terms = [(term.part, term.value) for term in stream.read(attention.site, side, projection.weight, rows)][::-1]
     if projection.bias is not None:
         bias = np.broadcast_to(projection.bias, terms[0][1].shape)
         terms.append((Part("projection-bias", str(attention.site), head), bias))
     parts, whole = tuple(part for part, _vectors in terms), np.stack([vectors for _part, vectors in terms])
+    # The array holds the same numbers once more, and a long input has many of them.
     del terms
+    # Normalized by the spread of the sum of all parts, and rotated by each row's own position.
     return parts, heads.compared(side, whole, whole.sum(axis=0), int(rows[0]))
 
 
@@ -141,6 +153,8 @@ def _others(stream: ResidualStream, attention: Attention, heads: Heads, asked: W
     compared = _compared(attention, asked.query)
     total = np.zeros(1)
     for rows in np.split(compared, range(KEYS_AT_ONCE, len(compared), KEYS_AT_ONCE)):
+        # Positions are rotated as neighbours. Keys in between that the mask forbids are computed along and left out
+        # of the sum.
         whole = np.arange(rows[0], rows[-1] + 1)
         vectors = _vectors(stream, attention, heads, asked.head, "key", whole)[1]  # [part, row, head_dim]
         total = total + vectors[:, rows - rows[0]].sum(axis=1)
@@ -149,6 +163,7 @@ def _others(stream: ResidualStream, attention: Attention, heads: Heads, asked: W
 
 def _compared(attention: Attention, query: int) -> Array:
     """The keys that the softmax of a row compares: those that are allowed or, where none is, all."""
+    # Where no key is allowed, all are equally forbidden, and the softmax compares all of them.
     allowed = np.flatnonzero(attention.mask[query])
     return allowed if len(allowed) else np.arange(attention.mask.shape[1])
 
@@ -165,6 +180,7 @@ def _recorded(attention: Attention, asked: Why, scale: float, added: Array) -> t
     assert attention.k is not None
     recorded = None if attention.scores is None else attention.scores[asked.head, asked.query].astype(np.float64)
     products = attention.k[asked.head].astype(np.float64) @ attention.q[asked.head, asked.query].astype(np.float64) * scale + added
+    # Only a masked cell is filled in. NaN in a cell that was computed is what the run gave, and is shown.
     scores = products if recorded is None else np.where(np.isnan(recorded) & ~attention.mask[asked.query], products, recorded)
     scored = recorded is None or not (np.isnan(recorded[asked.key]) and not attention.mask[asked.query, asked.key])
     return _apart(scores, attention, asked), scored
@@ -186,6 +202,7 @@ def _closed(trace: Trace, attention: Attention, asked: Why) -> Closed:
     if attention.mask[cell]:
         return ""
     parts: dict[Closed, Array | None] = {"padding": attention.mask_padding, "future": attention.mask_causal}
+    # A cell can be masked for several reasons; padding is named before the future, and both before an edit.
     if reason := next((name for name, part in parts.items() if part is not None and not part[cell]), None):
         return reason
     edits = RunRequest.edits_in(trace.request)

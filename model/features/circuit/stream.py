@@ -45,6 +45,9 @@ class Flow:
 
     def through(self, norm: Norm, states: Array) -> "Flow":
         """The flow before a norm whose input was `states` [row, model]."""
+        # Columns of the map belong to the stream's numbers, so the gain multiplies columns. Taking the mean out of
+        # every state before the map gives the same as taking it out of each row of the map: then the states need not
+        # be touched.
         turned = self.map * norm.gain
         if norm.centered:
             turned = turned - turned.mean(axis=-1, keepdims=True)
@@ -85,12 +88,15 @@ class Term:
         """[out, width], from what was written to what is read."""
         if self.joined is None:
             return self.flow.map
+        # One product for all heads of a sublayer is faster than one for each, and is made only if somebody asks.
         whole, columns = self.joined
         return whole()[:, columns]
 
     @property
     def value(self) -> Array:
         """[row, out], in the order of products that takes fewer multiplications."""
+        # Two orders of the same product: up to the width of the model first, for few rows; or one small matrix first,
+        # for many. The comparison counts multiplications. A matrix that was made already is used in any case.
         columns, (out, model), rows = self.columns, self.flow.map.shape, len(self.written)
         if (
             columns is not None
@@ -112,6 +118,7 @@ class ResidualStream:
     def __init__(self, trace: Trace, stacks: Mapping[str, Stack]) -> None:
         self._trace, self.stacks = trace, stacks
         self._edits = RunRequest.edits_in(trace.request)
+        # Without a given target the decoder wrote token by token, and its rows are those of steps.
         self._decoded = trace.request.get("target") is None
 
     def read(self, site: Site, side: str, map_: Array, rows: Array) -> Iterator[Term]:
@@ -127,8 +134,11 @@ class ResidualStream:
         assert sublayer.heads is not None
         heads = sublayer.heads()
         source = {"query": heads.queries_from, "key": heads.keys_from, "value": heads.values_from}[side]
+        # Keys and values of different streams: only where the decoder's stream is the memory that attended to itself.
+        # Its values then have source positions as rows.
         flow = Flow(map_, np.ones((len(rows), 1)), rows, of_source=side == "value" and source != heads.keys_from)
         memory = source in ("memory", "normed memory")
+        # The norm stands before the sublayer. Its bias is a part of its own; everything else goes on back through it.
         if source.startswith("normed") and sublayer.order == "pre" and sublayer.norm is not None:
             states = self._array("stages/encoder/final") if memory else self._before(stack, index)
             yield from _bias(sublayer.norm, str(site), flow)
@@ -158,6 +168,7 @@ class ResidualStream:
         """From before a sublayer to the beginning of its stack; what the later of two wrote comes first."""
         for number in reversed(range(index)):
             sublayer = stack.sublayers[number]
+            # What the run recorded after a layer, less what the layer itself left, is what an edit put there.
             if sublayer.layer and self._edits:
                 yield from self._edited(sublayer.layer, flow, self._before(stack, number + 1), self._after(stack, number))
             if sublayer.base == "memory" and not flow.of_source:
@@ -166,8 +177,10 @@ class ResidualStream:
                 yield from _bias(sublayer.norm, sublayer.place, flow)
                 flow = flow.through(sublayer.norm, _rows(self._summed(stack, number), flow.rows))
             yield from self._written(sublayer, flow)
+            # The output took the place of the stream: what was written before is only in what the heads read.
             if sublayer.base == "nothing":
                 return
+            # The stream went on from the encoder's output: that is where the way back leads.
             if sublayer.base == "memory":
                 yield from self._from_end(self.stacks["encoder"], flow)
                 return
@@ -183,13 +196,18 @@ class ResidualStream:
         contexts = self._kept(attention.context, f"attention/{name}/context")  # [head, query, head_dim]
         width = contexts.shape[-1]
         columns = [slice(head * width, (head + 1) * width) for head in range(len(contexts))]
+        # The head's own columns of the output matrix. The product with the flow waits in a cache until the first term
+        # needs it.
         maps, joined = [output.weight[:, of_head] for of_head in columns], cache(lambda: np.asarray(flow.map @ output.weight))
+        # Heads and bias stay as they were computed; the edit is a further part, the rest that makes the sum what was
+        # recorded.
         if any(replaces_output(edit, name) for edit in self._edits):
             whole = sum((context @ map_.T for context, map_ in zip(contexts, maps, strict=True)), np.zeros(1))
             whole = whole if output.bias is None else whole + output.bias
             yield from self._edited(name, flow, self._kept(attention.output, f"attention/{name}/output"), whole)
         if output.bias is not None:
             yield _term(Part("output-bias", name), flow, np.broadcast_to(output.bias, (contexts.shape[1], len(output.bias))))
+        # Backwards like everything here: who reads the terms turns the whole list round.
         for head in reversed(range(len(contexts))):
             context_rows = _rows(contexts[head], flow.rows)
             yield Term(Part("head", name, head), flow, context_rows, maps[head], (joined, columns[head]))
@@ -199,9 +217,12 @@ class ResidualStream:
         embedded, scaled = self._array(f"embedded/{stack}"), self._trace.stages.get(f"{stack}/scaled")
         positions = self._trace.positions.get(stack)
         known = self.stacks[stack].enters
+        # Only the sum of embedding and position is known, or the input was no tokens but vectors.
         if scaled is None and known is None:
             yield _term(Part("features" if not self._trace.model["spec"][stack]["vocab"] else "embedded", stack), flow, embedded)
             return
+        # What entered is the sum: without the positions, the embedding is left. Rotary positions are not added, so
+        # nothing is taken away.
         if positions is not None and positions.any() and known != "embedding":
             yield _term(Part("position", stack), flow, positions.astype(np.float64))
             embedded = embedded - positions
@@ -213,6 +234,8 @@ class ResidualStream:
         """The stream that a sublayer was given, [position, model]; of the number after the last one, what the stack ended with."""
         if index == 0:
             return self._array(f"embedded/{stack.name}")
+        # The recorded state after a layer has the edits of that layer in it, which the sublayers' own numbers have
+        # not.
         layer = stack.sublayers[index - 1].layer
         return self._array(f"hidden/{layer}") if layer else self._after(stack, index - 1)
 
@@ -250,6 +273,8 @@ class ResidualStream:
     def _edited(self, name: str, flow: Flow, recorded: Array, computed: Array) -> list[Term]:
         """What an edit put in place of what was computed, where it is more than rounding."""
         rest = recorded - computed
+        # Written with "not all", since NaN compares as False: a NaN that an edit made is shown and not taken for
+        # rounding.
         rounding = 4 * ROUNDOFF[str(self._trace.model["dtype"])] * np.abs(computed).max(initial=0.0)
         return [_term(Part("edit", name), flow, rest)] if not (np.abs(rest) <= rounding).all() else []
 

@@ -192,6 +192,7 @@ class LogitSum(Arrays):
         """All fields as JSON values; each part with its `text`, its `value` and, of a head, its `keys`. NaN becomes null."""
         of_parts = ("parts", "values", "keys", "strips")
         summary = {field.name: plain(getattr(self, field.name)) for field in fields(self) if field.name not in of_parts}
+        # Rows of keys are filled up with NaN to the longest one; of each head the part that is its own is written.
         summary["parts"] = [
             vars(part)
             | {"text": str(part), "value": plain(value)}

@@ -38,6 +38,7 @@ def why(request: RunRequest, minus: str | None, as_json: bool, device: str, **ce
         for query, row in zip(score.parts_query, values["matrix"], strict=True)
         for key, value in zip(score.parts_key, row, strict=True)
     ]
+    # None hides a value from people: they read the sorted tables instead, and programs read the values with --json.
     hidden = dict.fromkeys(("parts_query", "parts_key"))
     tables = {"part of the query × part of the key": pairs} | {
         f"parts of the {side}": [(part["sum"], part["text"]) for part in values[f"parts_{side}"]] for side in ("query", "key")
@@ -54,6 +55,7 @@ def why(request: RunRequest, minus: str | None, as_json: bool, device: str, **ce
 def writes(request: RunRequest, token: int, minus: str | None, as_json: bool, device: str) -> None:
     """Takes the logit of one token that a run of CHECKPOINT wrote apart: what each head and each layer added to it."""
     with engine_for(request, device, "parts") as (engine, named):
+        # The tokens of the run tell which id a text after --minus means, and name the keys in the table.
         trace = kept(lambda run: engine.ask(Run(run)), named)  # the run that the question is about
         logit = engine.ask(Writes(named, token, _id(trace, token, minus)))
     values = logit.to_json()
@@ -85,6 +87,8 @@ def with_sums(trace: Trace, runs: Runs, request: RunRequest, site: str | None, h
     attention = trace.at(Site.parse(site)) if site else trace.last_cross()
     questions: list[Why | Writes] = [Why(request, str(attention.site), head, *cell_to_save(attention, head))]
     questions += [Writes(request, 0, "runner-up")] if trace.steps else []
+    # The trace may lack what a sum needs, so the run is made again with everything; if that fails, the trace is saved
+    # without sums.
     try:
         runner, whole = kept(runs, request)
     except HeadlightError:
@@ -105,6 +109,7 @@ def _id(trace: Trace, token: int, minus: str | None) -> int | Literal["runner-up
     if minus.isdecimal():
         return int(minus)
     candidates = trace.steps[token].candidates if token < len(trace.steps) else ()
+    # Many tokens begin with a space, which nobody types.
     named = next((candidate.id for candidate in candidates if candidate.text.strip() == minus.strip()), None)
     if named is None and candidates:
         texts = ", ".join(candidate.text for candidate in candidates)
