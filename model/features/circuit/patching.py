@@ -59,8 +59,7 @@ def numbers_of(example: Example, ids: tuple[int, int], token: int, count: int, a
     """[2, copy], as for `_measured`."""
     heads_by_site = sites(example.runner.info.spec)
     copies = Copies(heads_by_site, silenced=np.zeros((count, sum(heads_by_site.values())), bool), apart=True)
-    # float64 before the subtraction: two large logits that are nearly equal would lose their digits in the network's
-    # own type.
+    # float64 before anything is made of the logits: then neither the difference nor the softmax is rounded once more.
     logits = forced(example, copies, also).logits[:, token].double()  # [copy, vocab]
     return torch.stack([logits[:, ids[0]] - logits[:, ids[1]], logits.log_softmax(dim=-1)[:, ids[0]]])
 
@@ -108,8 +107,6 @@ class Patching:
             CannotMeasure: there are too many.
         """
         paths = list[Path]()
-        # Heads that share a key are neighbours, and the first of them was measured. Queries (index 0) are never
-        # shared.
         for to, head in enumerate(self.heads):
             if self._asked.site and head != Head(self._asked.site, self._asked.head):
                 continue
@@ -287,5 +284,6 @@ class Patching:
         if not self._asked.shared or self._asked.site:
             return
         for to, head in enumerate(self.heads):
+            # Heads that share a key are neighbours, and the first of them was measured. Queries (index 0) are never shared.
             first = to - head.head % self._group(head)
             array[1:, to] = array[1:, first]

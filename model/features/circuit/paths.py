@@ -143,7 +143,7 @@ class _MeasuredCopies:
         results = [np.zeros((2, 0))]
         left = copies
         while left:
-            # The scorer may want smaller batches while others wait for their turn.
+            # A batch should take about a moment, by what the last one took: then others get their turn between two batches.
             size = self._scorer.pace.whole(self._batch_size)
             batch, left = left[:size], left[size:]
             results.append(self.both_numbers(len(batch), changed(batch)))
@@ -179,7 +179,9 @@ def _cell(path: Path) -> tuple[int, int, int]:
 def _log_probabilities(scorer: Scorer) -> Array:
     """Those of the measured tokens in the clean run, in which no head is silenced."""
     heads_by_site = sites(scorer.example.runner.info.spec)
-    return scorer.score(Copies(heads_by_site, silenced=np.zeros((1, sum(heads_by_site.values())), bool)))[0]
+    scores = scorer.score(Copies(heads_by_site, silenced=np.zeros((1, sum(heads_by_site.values())), bool)))  # [copy, token]
+    log_probabilities: Array = scores[0]
+    return log_probabilities
 
 
 def _patching(
@@ -207,6 +209,5 @@ def _steps(count: int) -> list[int]:
 def _rows(scorer: Scorer) -> int:
     """How many copies fit into one batch, whose logits are held whole."""
     example = scorer.example
-    # For each number of the logits a float32 one and, beside it, a float64 one.
     logits = 12 * len(example.following) * example.runner.info.spec.writer.vocab
     return max(1, min(scorer.rows(), scorer.most_bytes // logits))
