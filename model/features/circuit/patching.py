@@ -284,6 +284,6 @@ class Patching:
         if not self._asked.shared or self._asked.site:
             return
         for to, head in enumerate(self.heads):
-            # Heads that share a key are neighbours, and the first of them was measured. Queries (index 0) are never shared.
+            # Heads that share a key are neighbors, and the first of them was measured. Queries (index 0) are never shared.
             first = to - head.head % self._group(head)
             array[1:, to] = array[1:, first]

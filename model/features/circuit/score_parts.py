@@ -153,7 +153,7 @@ def _others(stream: ResidualStream, attention: Attention, heads: Heads, asked: W
     compared = _compared(attention, asked.query)
     total = np.zeros(1)
     for rows in np.split(compared, range(KEYS_AT_ONCE, len(compared), KEYS_AT_ONCE)):
-        # Positions are rotated as neighbours. Keys in between that the mask forbids are computed along and left out
+        # Positions are rotated as neighbors. Keys in between that the mask forbids are computed along and left out
         # of the sum.
         whole = np.arange(rows[0], rows[-1] + 1)
         vectors = _vectors(stream, attention, heads, asked.head, "key", whole)[1]  # [part, row, head_dim]
