@@ -52,7 +52,7 @@ PRINTED = (
     ["spectrogram", "head", "atlas"],
     ["cells", "cells"],
     ["cells", "cells"],
-    ["survey", "table", "table"],
+    ["survey-dots", "table", "table"],
 )
 """What is printed of each link."""
 

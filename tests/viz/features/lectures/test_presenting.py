@@ -331,6 +331,8 @@ def test_a_formula_is_drawn_by_the_browser_and_links_nowhere() -> None:
     assert markdown.inline(r"a $\sqrt{d}$ for $5 or $6") == f'a <span class="math inline">{drawn}</span> for $5 or $6'
     assert 'display="block"' in markdown.html("$$q$$")
     assert '<mrow><mi>a</mi><mo lspace="0" rspace="0">′</mo></mrow>' in mathml("a' = b^2"), "a prime was raised twice"
+    primed = '<msub><mrow><mi>S</mi><mo lspace="0" rspace="0">′</mo></mrow><mi>k</mi></msub>'
+    assert primed in mathml(r"\frac{1}{\exp S'_k}"), "beside an index it was, too"
     shown = mathml(r"\href{javascript:alert(1)}{x} \style{color:red}{y} \class{z}{w} 1 < 2")
     assert not re.search(r"href|style|class|javascript|<[^/m]", shown)
     assert "<mi>x</mi>" in shown

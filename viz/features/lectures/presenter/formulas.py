@@ -99,11 +99,22 @@ def _converted(latex: str, block: bool) -> ElementTree.Element | None:
         tree_ = ElementTree.fromstring(re.sub(r' xmlns="[^"]*"', "", text, count=1))
     except (Exception, RecursionError):  # the converter raises whatever it meets in a broken formula
         return None
-    for element in tree_.iter():
+    for element in list(tree_.iter()):
         if element.tag not in ELEMENTS:
             return None
-        if element.tag == "msup" and element[1].text in PRIMES:
-            element.tag, element[1].tag = "mrow", "mo"
-            element[1].attrib = {"lspace": "0", "rspace": "0"}
+        if element.tag in ("msup", "msubsup") and element[-1].text in PRIMES:
+            _put_prime_beside(element)
         element.attrib = {name: value for name, value in element.attrib.items() if name in ATTRIBUTES}
     return tree_
+
+
+def _put_prime_beside(element: ElementTree.Element) -> None:
+    """Makes a raised prime a sign beside its letter, before the index, if there is one."""
+    letter, *index, prime = element
+    prime.tag, prime.attrib = "mo", {"lspace": "0", "rspace": "0"}
+    if not index:
+        element.tag = "mrow"
+        return
+    primed = ElementTree.Element("mrow")
+    primed.extend([letter, prime])
+    element.tag, element[:] = "msub", [primed, *index]

@@ -137,7 +137,8 @@ class Dots extends Drawing {
     const tall = line * label.length;
     const top = y + down * (tall / 2 + gap) - tall / 2;
     const anchor = ["end", "middle", "start"][across + 1];
-    const lines = label.map((said, at) => el("svg:text", { x: x + across * (gap + 2), y: top + line * at + 12, "text-anchor": anchor }, said));
+    const aside = gap + (head === this.header.selected ? 7 : 2); // the ring of the selected dot ends 4 beyond it
+    const lines = label.map((said, at) => el("svg:text", { x: x + across * aside, y: top + line * at + 12, "text-anchor": anchor }, said));
     return lines.length ? [el("svg:g", { class: "label" }, ...lines)] : [];
   }
 
