@@ -68,6 +68,7 @@ def progress_of(what: str) -> Iterator[OnCount]:
     try:
         yield counter.count
     except KeyboardInterrupt:
+        counter.ended = True
         counter.bar.close()
         if counter.of:
             click.echo(f"Stopped after {counter.done:,} of {counter.of:,} {what}: there is no result.", err=True)
@@ -80,7 +81,7 @@ class _Counter:
     """Counts, and prints how far it is."""
 
     def __init__(self, what: str) -> None:
-        self.what, self.done, self.of = what, 0, 0
+        self.what, self.done, self.of, self.ended = what, 0, 0, False
         self.bar = tqdm(disable=None, leave=False, delay=QUIET)  # None: only a terminal shows it
         self._began = self._last_line = time.monotonic()
         self._start = 0
@@ -90,6 +91,8 @@ class _Counter:
 
         Where nobody counts from 0, time begins with the first: the first token of a run waits for what is only done once.
         """
+        if self.ended:
+            return  # stopped by Ctrl+C: the thread that measures may go on until the program ends
         if not done:
             click.echo(f"To measure: {of:,} {self.what}.", err=True)
         if not done or not self.of:

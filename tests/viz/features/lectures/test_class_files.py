@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import logging
 import os
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from model.engine import log
 from tests.decks import opened
 from tests.patience import HANG_S
 from viz.features.lectures.classroom import registry, store
@@ -207,6 +209,7 @@ def test_a_class_that_made_room_is_not_written_again(tmp_path: Path, monkeypatch
 
 
 def test_each_failure_after_a_success_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, log.NAME)
     files, below = Store(tmp_path / "file"), tmp_path / "file"
     for _ in range(2):
         below.write_text("")

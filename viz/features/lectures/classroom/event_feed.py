@@ -41,7 +41,8 @@ def end_streams_at_exit() -> None:
         before = signal.getsignal(number)
 
         def handle(number: int, frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(close_all)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(close_all)
             if callable(before):
                 before(number, frame)
 
