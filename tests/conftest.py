@@ -203,6 +203,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Each worker gets whole files, in this order. What has a browser, a cluster or a load is slow, too.
 
+    A browser test that fails is tried once more, and the report says so: each rerun is a fault that is not yet understood.
     What measures a class is left out unless the command line names it: its limits mean something on a quiet machine alone.
     """
     if not _measures(config):
@@ -211,5 +212,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
     items.sort(key=_turn)
     for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
         if _in_slow_place(item.path) or any(map(item.get_closest_marker, SLOW)):
             item.add_marker(pytest.mark.slow)

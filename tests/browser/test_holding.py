@@ -124,7 +124,13 @@ MOVED = """async () => {
   const sheet = document.querySelector(".sheet:not([inert])");
   const place = (panel) => Math.round(panel.getBoundingClientRect().top + sheet.scrollTop);
   const places = () => [...sheet.querySelectorAll(".panel")].map(place);
-  const before = places();
+  let before = places();
+  for (let still = 0; still < 10; still++) { // drawings may still be on their way into it
+    await new Promise(requestAnimationFrame);
+    const now = places();
+    if (String(now) !== String(before)) still = -1;
+    before = now;
+  }
   if (before.at(-1) < sheet.clientHeight) return [];
   sheet.scrollTop = 60;
   document.fonts.dispatchEvent(new Event("loadingdone")); // all drawings are drawn again

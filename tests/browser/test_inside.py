@@ -132,7 +132,7 @@ def test_it_opens_on_the_numbers_of_the_run_and_what_comes_later_is_drawn_faintl
 def test_a_play_moves_stays_one_entry_of_the_history_and_can_be_scrubbed(watched: Page, within: Within, serve: Serve) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
     page = within(inside(serve, "encoder/tokens"))
-    network, entries, address = drawing(page, "network"), page.evaluate("history.length"), page.url
+    network, address = drawing(page, "network"), page.url
     network.locator(".play").click()
     assert len(network.evaluate(COMES)) > 2, "it stood still between its stages"
     assert page.url == address, "the page was asked while it played"
@@ -141,7 +141,11 @@ def test_a_play_moves_stays_one_entry_of_the_history_and_can_be_scrubbed(watched
     assert stopped != "encoder/tokens"
     has_parameters(page, stage=stopped)
     rest(page)
-    assert page.evaluate("history.length") == entries + 1
+    page.go_back()  # by the length of the history one could not tell: it has at most 50 entries, and other tests use the tab
+    has_parameters(page, stage="encoder/tokens")
+    page.go_forward()
+    has_parameters(page, stage=stopped)
+    rest(page)
     network.locator("input[type=range]").fill("2.5")
     expect(network).to_have_attribute("data-come", "0.50")
     expect(network.locator(".readout")).not_to_be_empty()

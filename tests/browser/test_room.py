@@ -130,14 +130,14 @@ def test_the_map_of_the_network_has_room_and_a_play_is_one_entry_of_the_history(
     assert network.locator(".title").evaluate_all(ABOVE_WORDS) >= 0, "words touched the border of their box"
     keys, speed = box(network.locator(".keys")), box(network.locator("select").first)
     assert keys["y"] <= speed["y"] + speed["height"] / 2 <= keys["y"] + keys["height"], "the list of speeds stood in another line"
-    entries = page.evaluate("history.length")
     network.locator(".play").click()
     expect(network).not_to_have_attribute("data-stage", "encoder.0.0.self/scores")
     network.locator(".play").click()
     expect(network.get_by_role("button", name="Play", exact=True)).to_be_visible()
     has_parameters(page, stage=network.get_attribute("data-stage") or "")
     rest(page)
-    assert page.evaluate("history.length") == entries + 1
+    page.go_back()  # by the length of the history one could not tell: it has at most 50 entries, and other tests use the tab
+    has_parameters(page, stage="encoder.0.0.self/scores")
 
 
 def test_a_phone_is_told_of_fingers_and_its_tables_cover_nothing(watched: Page, within: Within, serve: Serve) -> None:
