@@ -96,8 +96,13 @@ class ModelCache:
 
     def __init__(self, store: CheckpointStore, uploads: Uploads, device: torch.device, budget: Budget) -> None:
         self._store, self._uploads, self._device = store, uploads, device
+        # On a CPU, networks share the budget with traces and results: what was used longest ago goes first,
+        # whatever it is.
         elsewhere = device.type == "cuda"  # networks take none of the process's memory there
         shared, most = (None, CUDA_VARIANT_BYTES) if elsewhere else (budget, math.inf)
+        # Two caches of networks: those of the folder as they are, which the owner of the machine chose, and
+        # variants, which any visitor can have made. Variants have a limit of their own, so that they cannot push
+        # out the former by number.
         self._plain: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(
             LruCache(math.inf, _nbytes, budget=shared, kind=KIND), _stays
         )
@@ -107,6 +112,8 @@ class ModelCache:
         self._inspections: ComputedOnce[ModelKey, Inspection | HeadlightError | None] = ComputedOnce(
             LruCache(math.inf, _inspection_bytes, MOST_VARIANTS, budget, "inspections"), _stays
         )
+        # Facts are counted, not weighed, and outlive their networks: a list of models must not load each of them
+        # again.
         self._infos: ComputedOnce[ModelKey, ModelInfo | HeadlightError | None] = ComputedOnce(
             LruCache(math.inf, lambda info: 0, MOST_INFOS), _stays
         )
@@ -118,6 +125,7 @@ class ModelCache:
         Raises:
             UnknownModel: there is no such model.
         """
+        # A name with the prefix that is no upload may still be a folder of that name, so the store is asked next.
         uploaded = name.startswith(UPLOAD_PREFIX) and self._uploads.get(name) is not None
         return UPLOADED if uploaded else self._store.stamp(name)
 
@@ -135,6 +143,7 @@ class ModelCache:
         Raises:
             UnknownModel: there is no such model.
         """
+        # Snapshots and files opened by path are variants, too, although they have no settings.
         plain = self._store.holds(name) and not settings
         return self._current(self._plain if plain else self._variants, name, settings, self._load)
 
@@ -148,6 +157,7 @@ class ModelCache:
 
     def forget_gone(self) -> None:
         """Drops what was made of files that were deleted or replaced since."""
+        # Each key is looked at once, although up to four caches hold it: the look asks the file system.
         caches = (self._plain, self._variants, self._inspections, self._infos)
         gone = {key for key in {key for cache in caches for key in cache.kept()} if not self._is_current(key)}
         for cache in caches:
@@ -155,6 +165,7 @@ class ModelCache:
 
     def _is_current(self, key: ModelKey) -> bool:
         try:
+            # Files that are being written at this moment say nothing yet. Their network stays until they are whole.
             return self.version(key.name) in (key.version, None)  # None: they are being written
         except UnknownModel:
             return False
@@ -169,9 +180,12 @@ class ModelCache:
         Args:
             precision: None: the one in which it was opened.
         """
+        # The usual case: the network is already in the type that was asked for.
         if precision in (None, own_precision(loaded.runner)):
             return loaded
         key = ModelKey(loaded.key.name, loaded.key.settings, loaded.key.version, precision)
+        # Of our own networks a copy in the other type is made. One of another program that was opened in a lower
+        # type has lost digits: float32 has to come from its files once more.
         again = precision == "float32" and not loaded.runner.converts
         if again:
             outcome = self._variants.get(key, lambda: self._unchanged(key, self._load))
@@ -202,6 +216,9 @@ class ModelCache:
         Raises:
             DamagedFile: the files keep changing.
         """
+        # The version is part of the key, so a file that was replaced is never answered with the older network. It
+        # is read before and after the work (`_unchanged`): a file that was replaced in between gives neither the
+        # one nor the other.
         for _ in range(TRIES):
             if (version := self.version(name)) is None:
                 continue
@@ -212,6 +229,7 @@ class ModelCache:
 
     def _unchanged(self, key: ModelKey, make: Callable[[ModelKey], Value]) -> Value | None:
         """The result of `make`; None: the files changed meanwhile. Drops results of older files first."""
+        # Before the new network is made, so that the memory of the replaced one is free for it.
         self.forget_gone()
         made = make(key)
         return made if self.version(key.name) == key.version else None
@@ -221,6 +239,8 @@ class ModelCache:
         if upload is not None:
             return self._attempt(key, lambda: upload.load(settings, self._device))
         path = self._store.path(key.name)
+        # A slot bounds how many processes unpack files at once; it is no lock on the model. Callers that ask for
+        # the same model share one loading (`ComputedOnce`).
         with self._opening_slot(path):
             return self._attempt(key, lambda: loader.load(path, settings, self._device, self._uploads.texts_of, key.precision))
 
@@ -247,12 +267,16 @@ class ModelCache:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
+        # After the `except` has ended: until then the error holds the frames, and with them the tensors that had no
+        # room.
         release()
         return NoRoom(model=key.name)
 
 
 def _stays(key: ModelKey, value: Outcome | Inspection | ModelInfo | None) -> bool:
     """Whether an outcome may be cached. Some errors may go away: there may be memory, or the missing vocabulary, next time."""
+    # An upload that is damaged may be sent again, and a vocabulary may still arrive under the name that a setting
+    # gives. Errors of files stay: the same version of a file gives the same error.
     for_good = not (key.name.startswith(UPLOAD_PREFIX) or uses_sent_vocabulary(key.settings))
     return value is not None and (not isinstance(value, HeadlightError) or (for_good and not isinstance(value, NoRoom)))
 
@@ -261,6 +285,7 @@ def _nbytes(outcome: Outcome | None) -> int:
     """Memory of a network."""
     if not isinstance(outcome, Loaded):
         return 0
+    # Buffers count like weights: tables of positions can be as large.
     return sum(tensor.nbytes for tensor in (*outcome.runner.network.parameters(), *outcome.runner.network.buffers()))
 
 

@@ -97,8 +97,12 @@ class Runtime:
         self.uploads = uploads
         self.models = ModelCache(self.store, self.uploads, device, budget)
         self.list = ModelList(self.describe, self.models.version, self.models.is_weight_file, self.models.forget_gone)
+        # Traces and results are made again where they are dropped, so they share the budget. Neither cache
+        # computes: `do` of the scheduler already lets equal requests in flight share one run.
         self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"), budget=budget, kind="traces")
         self._results: LruCache[VersionedRequest, Sized] = LruCache(math.inf, attrgetter("nbytes"), budget=budget, kind="results")
+        # Two small memories: in which precision a model runs where none is asked for, known without its network;
+        # and what each session wrote last with each network.
         self._usual: LruCache[tuple[str, Settings, Stamp | None], Precision] = LruCache(math.inf, len, MOST_DRAFTS)
         self._drafts: LruCache[tuple[str, ModelKey], tuple[int, ...]] = LruCache(math.inf, len, MOST_DRAFTS)
         self.scheduler = scheduler.start()
@@ -141,6 +145,8 @@ class Runtime:
 
     def trace(self, request: RunRequest) -> Trace:
         """The trace of a run; a cached one needs no network."""
+        # A trace is kept under its full request, precision included. Where none was asked for, the usual one is
+        # filled in: so a cached trace is found even if the network itself was dropped from memory.
         version = self.version(request.model)
         usual = self._usual.get((request.model, request.settings, version))
         cached = self._traces.get(VersionedRequest(replace(request, precision=request.precision or usual), version))
@@ -148,22 +154,31 @@ class Runtime:
 
     def traced(self, request: RunRequest) -> tuple[Trace, Runner]:
         """The trace of a run and the network that ran, cached under the version of the network's files."""
+        # The key has the version of the files that this network was loaded from, not that of the files now: if they
+        # are replaced during the run, its trace is not taken for one of the new files.
         base = self.network(request.model, request.settings)
         converts = base.runner.converts
+        # The machine's default holds where the network can follow it. One that is bound to its type can still be
+        # opened in float32; else it runs as it was opened.
         default = self.precision if converts or self.precision == "float32" else None
         self._usual.keep((request.model, request.settings, base.key.version), usual := default or own_precision(base.runner))
         request = replace(request, precision=request.precision or usual)
         lower = usable(self.models.in_precision(base, request.precision))
         asked = VersionedRequest(request, base.key.version)
+        # What is typed on a page and the page's own runs are one visitor here: each guesses from the other's text.
         visitor = SESSION.get().page, base.key
         if (trace := self._traces.get(asked)) is None:
             earlier, most = self._drafts.get(visitor) or (), self.most_positions
+            # `run_in` compares the second with the first where they differ. A network that does not convert has no
+            # float32 copy in memory to be compared with, so it stands in both places.
             runners = base.runner if converts else lower.runner, lower.runner
 
             def work(ask: Ask, report: Report) -> Trace:
                 return run_in(*runners, request, self.device, self.device_name, ask, most, report, earlier)
 
+            # Several callers of one run all come here with the same object; keeping it twice changes nothing.
             self._traces.keep(asked, trace := self.scheduler.do(asked, work))
+        # Without a session nobody knows whose text it is, and it must not be guessed from for somebody else.
         if visitor[0]:
             self._drafts.keep(visitor, tuple(step.chosen.id for step in trace.steps))
         return trace, lower.runner
@@ -175,6 +190,8 @@ class Runtime:
             Refused: the caller of this thread may not have so much computed, or not now.
         """
         if (result := self._results.get(asked)) is None:
+            # Only what is really computed costs. The price is taken before the work: a caller who may not have it
+            # waits for nothing.
             charge(price)
             self._results.keep(asked, result := self.scheduler.do(asked, work))
         return cast(Measured, result)
@@ -193,6 +210,7 @@ class Runtime:
         Raises:
             TooManyTokens: the run is longer.
         """
+        # The longest strip decides, since every position of it is computed again in each copy.
         if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
             reason = phrase("this server does not measure what matters in longer runs")
             raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
@@ -200,6 +218,7 @@ class Runtime:
 
 def counting(report: Report) -> OnCount:
     """Reports how much of a measurement is done."""
+    # Progress is made only when somebody listens, so it is handed over as a function that makes it.
     began = time.perf_counter()
     return lambda done, of: report(lambda: Progress((), (), of, time.perf_counter() - began, done))
 

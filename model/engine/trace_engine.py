@@ -79,11 +79,15 @@ class TraceStore:
 
     def __init__(self, folder: Path, peers: PeerUploads = NO_PEERS) -> None:
         self._folder, self._peers = folder, peers
+        # Three sources: files opened by path, files sent by visitors, and those of the folder, which are looked up
+        # each time. What was sent cannot be read again, so it is kept outside the budget, where nothing else pushes
+        # it out.
         self._paths: dict[str, Path] = {}
         self._sent: LruCache[str, OpenedTrace] = LruCache(MOST_BYTES, _nbytes, MOST_TRACES)
         self._read: ComputedOnce[tuple[str, str], OpenedTrace] = ComputedOnce(
             LruCache(MOST_BYTES, _nbytes, MOST_TRACES, BUDGET, "opened traces")
         )
+        # An entry of the list is small, so it stays when its trace is dropped.
         self._infos: ComputedOnce[tuple[str, str], ModelInfo] = ComputedOnce(LruCache(MOST_INFOS, lambda info: 1))
         self._slots = OpeningSlots(OPENED_AT_ONCE)
 
@@ -99,6 +103,8 @@ class TraceStore:
             BadTrace: it is none, or its parts contradict each other.
         """
         key = f"{TRACE_PREFIX}{hashlib.sha256(data).hexdigest()[:16]}"
+        # The name is a hash of the content: a file that is here already is neither read nor sent to the others
+        # again.
         if self._sent.get(key) is None:
             self._keep(key, data, PurePath(name).name[:200] or key)
             self._peers.put(key, data, name)
@@ -111,6 +117,8 @@ class TraceStore:
             NotACheckpoint: the path does not exist or cannot be read.
             BadTrace: it is no trace that can be drawn.
         """
+        # The path is remembered before the file is read, since `get` looks it up. A damaged file raises here, and
+        # again whenever it is asked for.
         name = opened_name(path)
         self._paths[name] = path.resolve()
         self.get(name)
@@ -144,12 +152,15 @@ class TraceStore:
             return ModelInfo(name, title_of(path.name), "", {}, (), 0, {}, 0, 0, problem=error.to_json(), recorded=True)
 
     def _opened(self, name: str, path: Path) -> OpenedTrace:
+        # The second part is a hash of path, time and size: a trace that was written anew under its old name is read
+        # again.
         key = name, opened_name(path)
         return self._read.get(key, lambda: OpenedTrace(name, title_of(path.name), _checked(read_path(path), path.name)))
 
     def _path(self, name: str) -> Path | None:
         if name in self._paths:
             return self._paths[name]
+        # A name with a folder in it could leave the folder of checkpoints, so it is none of ours.
         if PurePath(name).name != name:
             return None
         return next((folder / name for folder in (self._folder, OF_LECTURES) if _is_trace(folder / name)), None)
@@ -157,11 +168,14 @@ class TraceStore:
     def _uploaded(self, name: str) -> OpenedTrace | None:
         if not name.startswith(TRACE_PREFIX):
             return None
+        # Visitors of one app may be served by several processes. The first that is asked for a file that another
+        # received fetches it, and keeps it like its own.
         if (trace := self._sent.get(name)) is None and (sent := self._peers.get(name)) is not None:
             trace = self._keep(name, *sent)
         return trace
 
     def _keep(self, key: str, data: bytes, name: str) -> OpenedTrace:
+        # One at a time: a small archive can unpack to a gigabyte, and many at once would take all memory.
         with self._slots:
             opened = OpenedTrace(key, title_of(name), _checked(read_bytes(data, name), name))
         self._sent.keep(key, opened)
@@ -243,14 +257,18 @@ class EngineWithTraces:
 def _of_trace(opened: OpenedTrace, question: Question[Any]) -> Any:
     """What an opened trace answers: its own run, whatever should be kept, its positions, and the answers that it was saved with."""
     match question:
+        # The run without any wish: no source, no edits, no settings. Whatever else is asked for would need the
+        # network.
         case Run(request) if request == RunRequest(request.model, "", keep=request.keep):
             return opened.trace
         case Tensors():
             tensors = {f"positions/{stack}": array for stack, array in opened.trace.positions.items()}
             for name in question.names:
+                # A trace has no weights; of the tensors that can be asked for it holds the positions alone.
                 if name not in tensors:
                     raise UnknownTensor(asked=name, there=", ".join(tensors) or "none in this trace")
             return {name: tensors[name] for name in question.names}
+        # Other questions about the same run, whose answers were saved beside it by the feature that asks them.
         case RunQuestion(request) if request == RunRequest(request.model, ""):
             for module in modules_of_traces():
                 read = module.ANSWERS.get(type(question))

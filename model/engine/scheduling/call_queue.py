@@ -62,6 +62,8 @@ class CallQueue:
         self._gather, self._clock = gather, clock
         self._measured = clock()  # when a measurement was taken last
         self._pending: list[PendingCall] = []
+        # Runs that have begun or got an answer and have not called since, with the time of that. While a run is in
+        # here, its next call is probably a moment away, so others may wait for it.
         self._expected: dict[Ticket, float] = {}
 
     def __len__(self) -> int:
@@ -70,12 +72,16 @@ class CallQueue:
 
     def add(self, ticket: Ticket, call: Call) -> PendingCall:
         """Appends a call of a run."""
+        # The run has done what was expected of it: no other call has to wait for this one any more.
         self._expected.pop(ticket, None)
         self._pending.append(PendingCall(ticket, call, batching.batch_key(call), self._clock()))
         return self._pending[-1]
 
     def follow(self, pending: PendingCall, call: Call) -> None:
         """Appends the next call of a run whose last one has just been answered."""
+        # The same object is queued again with another call, because the run's thread still waits for its `answered`
+        # event: a decode of 100 tokens wakes that thread once, not 100 times. It joins at the end, as every new
+        # call does.
         pending.call, pending.key, pending.since = call, batching.batch_key(call), self._clock()
         self._pending.append(pending)
 
@@ -96,32 +102,45 @@ class CallQueue:
         Example, with `gather` of 20 ms: A called at 0, B got an answer at −5 and has not called again. A waits until 15, when B has
         had its time, or until B calls. Had B been answered at +10, A would wait until 20: its own time counts, too.
         """
+        # With no run on its way there is nobody to wait for, and a call without a batch key gains nothing from
+        # company.
         first = self._first()
         if not self._expected or (first.key is None and not first.call.gives_way):
             return 0.0
+        # Two limits, of which the earlier one counts: the call itself has waited `gather` seconds, or the run that
+        # was answered last has had `gather` seconds to call. The second ends the wait for a run that is busy with
+        # something slow.
         return min(first.since, max(self._expected.values())) + self._gather - self._clock()
 
     def take(self) -> list[PendingCall]:
         """Removes and returns the next call and all that can be batched with it."""
         first = self._first()
+        # Calls with equal keys can be computed in one batch: the same network, and tensors whose shapes go
+        # together. What a batch has no room for keeps its position in the queue.
         group = [first] if first.key is None else [pending for pending in self._pending if pending.key == first.key]
         group = group[: batching.room([pending.call for pending in group])]
         self._pending = [pending for pending in self._pending if pending not in group]
+        # From now on a measurement has to wait again, before it may come ahead of the runs.
         if first.call.gives_way:
             self._measured = self._clock()
         return group
 
     def _first(self) -> PendingCall:
         """The call whose turn it is: the oldest one of a run, or the oldest of all."""
+        # The list is in the order of the calls, so the first match of each kind is its oldest.
         run = next((pending for pending in self._pending if not pending.call.gives_way), None)
         measurement = next((pending for pending in self._pending if pending.call.gives_way), None)
         if run is None or measurement is None:
             return self._pending[0]
+        # A measurement has waited since its own call or since a measurement was taken last, whichever is later. So
+        # the runs lose at most one turn in MEASURED_EVERY seconds, even if many measurements wait.
         waits = self._clock() - max(measurement.since, self._measured)
         return measurement if waits >= MEASURED_EVERY else run
 
     def refuse(self, error: Exception) -> None:
         """Answers all pending calls with an error."""
+        # Each of these calls has a thread that sleeps until its event is set. Without an answer it would sleep
+        # forever.
         for pending in self._pending:
             pending.finish(error)
         self._pending = []

@@ -15,6 +15,7 @@ from typing import Any
 from model.errors import Busy, Superseded
 from model.trace.progress import LISTENER, Listener, Progress
 
+# Added to the id of a page's session. What is typed runs beside the page's own runs, so it needs an id of its own.
 _TYPING = "/live"
 
 
@@ -66,6 +67,8 @@ class CancelToken:
     """Cancels everything that one caller waits for, once the caller has disconnected or does not want it any more."""
 
     def __init__(self) -> None:
+        # `cancel` is called in another thread than `calling`: by the server that saw the connection close, or by
+        # the page. The lock makes sure that an action is called even if the caller leaves while it is being added.
         self._cancelled = False
         self._actions: list[Callable[[], None]] = []
         self._lock = threading.Lock()
@@ -79,6 +82,8 @@ class CancelToken:
     def calling(self, action: Callable[[], None]) -> Iterator[None]:
         """Context in which `cancel` calls `action`; at once, if the caller has left already. `action` must return at once."""
         with self._lock:
+            # First the action is added, then the flag is read, both under the lock: `cancel` either finds the
+            # action in the list, or has set the flag before.
             self._actions.append(action)
             if self._cancelled:
                 action()
@@ -91,6 +96,8 @@ class CancelToken:
     def cancel(self) -> None:
         """Ends everything that this caller waits for, now and later."""
         with self._lock:
+            # Actions run under the lock: none may take long, and none may enter `calling` itself, which would wait
+            # forever.
             self._cancelled = True
             for action in self._actions:
                 action()
@@ -129,6 +136,8 @@ class Waiter:
 
     def finish(self, outcome: Any) -> None:
         """Sets the outcome and wakes the caller. The first outcome counts."""
+        # Two threads may finish a waiter: the worker with the result, and whoever cancels. The caller raises or
+        # returns what is in `outcome` when it wakes, so the outcome is set before the event.
         if not self.finished.is_set():
             self.outcome = outcome
             self.finished.set()
@@ -154,6 +163,8 @@ class Ticket:
 
     def report(self, make: Callable[[], Progress]) -> None:
         """A Report to all waiters that listen."""
+        # The run's thread reports while callers come and go in theirs, so it walks over a copy of the list. Where
+        # nobody listens, no progress is made at all: it would cost time at every step.
         if listeners := [waiter.listener for waiter in tuple(self.waiters) if waiter.listener]:
             self.newest = progress = make()
             self.heard += 1
@@ -161,7 +172,9 @@ class Ticket:
                 listener(progress)
 
     def finish(self, outcome: Any) -> None:
-        """Sets the outcome for all waiters. The progress refers to the run, which refers to this ticket: it is let go."""
+        """Sets the outcome for all waiters, and lets go of the progress."""
+        # The progress refers to the run, and the run to this ticket: a cycle, whose tensors would stay in memory
+        # until Python looks for such cycles.
         self.newest = None
         for waiter in self.waiters:
             waiter.finish(outcome)
@@ -176,6 +189,8 @@ class Queue:
 
     def __init__(self, most: int) -> None:
         self._most = most
+        # Three views of the same tickets: those that wait, in order; those that wait or run, by request, so that an
+        # equal request can join; and the newest of each session, which its next request replaces.
         self._waiting: list[Ticket] = []
         self._in_flight: dict[Hashable, Ticket] = {}
         self._newest: dict[str, tuple[Ticket, Waiter]] = {}
@@ -190,8 +205,13 @@ class Queue:
         Raises:
             Busy: the queue is full. It is unchanged then.
         """
+        # An equal request may be waiting or running already, perhaps of another visitor: then this caller waits for
+        # it, too.
         ticket, older, waiter = self._in_flight.get(request), self._newest.get(session), Waiter(session)
         if ticket is None:
+            # The older request of this session leaves the queue below, unless another caller shares it or it runs
+            # already. Its place counts as free, so a visitor who asks once more is not refused by their own
+            # request.
             leaving = older is not None and older[0] in self._waiting and len(older[0].waiters) == 1
             if len(self._waiting) - leaving >= self._most:
                 raise Busy(ahead=len(self._in_flight))
@@ -200,8 +220,11 @@ class Queue:
         ticket.waiters.append(waiter)
         if waiter.listener is not None and ticket.newest is not None:  # it hears at once how far the work has come
             waiter.listener(ticket.newest)
+        # Without a session (a script, the command line) nothing is remembered, so such calls never replace each
+        # other.
         if session:
             self._newest[session] = ticket, waiter
+        # Last of all, when nothing can fail any more: a request that is refused as Busy must not end the older one.
         if older is not None and older[0] is not ticket:
             older[1].finish(Superseded(model=getattr(older[0].request, "model", "?")))
             self.leave(*older)
@@ -215,13 +238,18 @@ class Queue:
         """Removes a caller from a ticket. Without callers, the ticket leaves the queue."""
         if waiter in ticket.waiters:
             ticket.waiters.remove(waiter)
+        # A newer request of the session may have taken this entry meanwhile; it must stay then.
         if self._newest.get(waiter.session) == (ticket, waiter):
             del self._newest[waiter.session]
+        # Nobody wants the result. A ticket that waits is taken out; one that runs ends at its next call, when the
+        # scheduler sees that it has no waiters (`Scheduler._refusal`).
         if not ticket.waiters:
             self.done(ticket)
             self._waiting = [other for other in self._waiting if other is not ticket]
 
     def done(self, ticket: Ticket) -> None:
         """Marks a ticket's work as done: the next equal request gets a new ticket."""
+        # A ticket that was given up may still run when an equal request comes, which gets a ticket of its own. When
+        # the older one ends, it must not take away the newer one's entry.
         if self._in_flight.get(ticket.request) is ticket:
             del self._in_flight[ticket.request]

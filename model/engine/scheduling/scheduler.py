@@ -72,11 +72,15 @@ class Scheduler:
         self._ended = threading.Condition(self._lock)  # runs that had too little memory wait for it
         self._one_by_one = threading.Lock()  # of those runs
         self._failed = 0  # how many there are
+        # Requests wait in `_queue` for a worker thread; network calls of those that run wait in `_calls` for the
+        # device.
         self._queue = Queue(most_waiting)
         self._calls = CallQueue(gather)
+        # Runs that are executed, worker threads, and those of them that wait for a request.
         self._running = self._workers = self._idle = 0
         self._compute: threading.Thread | None = None
         self._started = self._closed = False
+        # How many batches there were of each size, for the metrics. Only the compute thread writes it.
         self.batches: Counter[int] = Counter()
 
     @property
@@ -92,6 +96,7 @@ class Scheduler:
 
     def start(self) -> "Scheduler":
         """Starts the threads."""
+        # Where the system has no thread left, the first caller tries again, and is told if that fails, too.
         with self._lock, suppress(Busy):
             self._started = True
             self._ensure_compute_thread()
@@ -113,6 +118,8 @@ class Scheduler:
         """Stops the threads; waiting callers get EngineAway."""
         away = EngineStopped()
         with self._lock:
+            # The order: no new request gets in from here on; those that wait are refused; calls of running runs are
+            # refused, so the runs end; and the threads that sleep are woken, to see that it is over.
             self._closed = True
             while (ticket := self._queue.next()) is not None:
                 ticket.finish(away)
@@ -135,19 +142,25 @@ class Scheduler:
             CallerGone: the caller has disconnected.
             Exception: whatever `work` raised.
         """
+        # The caller's own thread: it joins the queue, sleeps until its outcome is there, and raises or returns it.
         began, heard = time.monotonic(), 0
         with self._lock:
             if self._closed:
                 raise EngineStopped()
+            # Joining and waking a worker happen under one lock, so no worker can go to sleep in between and miss
+            # the ticket.
             ticket, waiter = self._queue.join(request, work, SESSION.get().id)
             try:
                 self._ensure_threads()
             except Busy:
                 self._queue.leave(ticket, waiter)
                 raise
+        # The deadline counts from the last report that somebody heard: a long decode whose tokens are watched goes
+        # on. Where a whole deadline brought no report, this caller gives up.
         with on_cancel(lambda: waiter.finish(CallerGone())):
             while not (finished := waiter.finished.wait(self._deadline)) and ticket.heard > heard:
                 heard = ticket.heard
+        # Whatever happened, this caller waits no more. If it was the last one, the run ends at its next call.
         with self._lock:
             self._queue.leave(ticket, waiter)
         if not finished:
@@ -161,6 +174,9 @@ class Scheduler:
         if not self._started:
             return
         self._ensure_compute_thread()
+        # Workers are started only where requests wait that no idle worker will take, and end when they were idle
+        # for a while: an app that nobody uses has none. An idle worker that was just woken counts as idle until it
+        # has the lock and takes a ticket out, so both numbers still hold its request.
         if len(self._queue) > self._idle and self._workers < self._most_running:
             try:
                 self._start_worker()
@@ -170,6 +186,8 @@ class Scheduler:
         self._joined.notify()
 
     def _ensure_compute_thread(self) -> None:
+        # It should live as long as the scheduler. If an error has ended it all the same, this caller starts another
+        # one.
         if self._compute is None or not self._compute.is_alive():
             self._compute = self._thread(self._compute_calls, "headlight-compute")
 
@@ -179,6 +197,7 @@ class Scheduler:
 
     def _thread(self, target: Callable[[], None], name: str) -> threading.Thread:
         """Starts a thread. Raises Busy if the system cannot start another one."""
+        # Daemon: the process may end without waiting for a run that is in the middle of its work.
         thread = threading.Thread(target=target, name=name, daemon=True)
         try:
             thread.start()
@@ -189,6 +208,7 @@ class Scheduler:
     def _compute_calls(self) -> None:
         """The compute thread's loop. A fatal error ends it: pending calls get the error, and the next caller starts a new one."""
         try:
+            # Inference mode belongs to a thread, so the one that computes has to enter it by itself.
             with torch.inference_mode():
                 while group := self._next_calls():
                     self._answer(group)
@@ -196,6 +216,8 @@ class Scheduler:
         except BaseException as error:
             _log.exception({"event": "the compute thread ends"})
             with self._lock:
+                # Taken away under the same lock that refuses its calls: a call that comes later starts a new
+                # thread, none is lost.
                 self._compute = None
                 self._calls.refuse(_as_exception(error))
 
@@ -204,6 +226,8 @@ class Scheduler:
         has to wait for that run's next call any more), and when the oldest call has waited long enough for others."""
         with self._lock:
             while not self._closed:
+                # Without any call it sleeps until somebody wakes it; with one, at most until that call is due. A
+                # wake-up does not mean that something is due: the loop asks again each time.
                 patience = self._calls.patience() if len(self._calls) else None
                 if patience is not None and patience <= 0:
                     return self._calls.take()
@@ -212,14 +236,21 @@ class Scheduler:
 
     def _answer(self, group: list[PendingCall]) -> None:
         """Computes a batch. Runs whose next call follows from the answer make it; the threads of the others get the answer."""
+        # No lock here: the device may compute for seconds. Only this thread takes calls, so the group belongs to it
+        # alone.
         self.batches[len(group)] += 1
         try:
             answers = self._together([pending.call for pending in group])
         except BaseException as error:
+            # An error of the batch as a whole, such as one of the device, is that of each of its runs. An error of
+            # one run alone comes as its answer, beside the results of the others.
             answers = [_as_exception(error)] * len(group)
         # The next step of a decode is made here, without the lock: the run's own thread would only call again, once per token.
         outcomes = [_outcome(pending.call, answer) for pending, answer in zip(group, answers, strict=True)]
         with self._lock:
+            # Three cases for each run. Its thread gets an answer: it will call again soon, so others may wait for
+            # it. It wants another step, but its callers have left or the engine stops: its thread gets that error.
+            # Else the step is queued.
             for index, (pending, outcome) in enumerate(zip(group, outcomes, strict=True)):
                 if not isinstance(outcome, Call):
                     self._calls.expect(pending.ticket)
@@ -227,6 +258,7 @@ class Scheduler:
                     outcomes[index] = refusal
                 else:
                     self._calls.follow(pending, outcome)
+        # Threads are woken after the lock was released: each of them needs it for its next call.
         for pending, outcome in zip(group, outcomes, strict=True):
             if not isinstance(outcome, Call):
                 pending.finish(outcome)
@@ -243,11 +275,16 @@ class Scheduler:
     def _next_ticket(self) -> Ticket | None:
         """Waits for a ticket; None: the scheduler was closed, or none came for a while."""
         with self._lock:
+            # Counted before it waits and no more after it: `_ensure_threads` starts another thread only where this
+            # is too small.
             self._idle += 1
             while (ticket := self._queue.next()) is None:
+                # The wait ends by a wake-up, or by time. A ticket may arrive at the very end of that time, hence
+                # the second look.
                 if self._closed or not (self._joined.wait(IDLE_SECONDS) or len(self._queue)):
                     break
             self._idle -= 1
+            # Still under the lock: whoever joins next sees the right number of threads.
             if ticket is None:
                 self._workers -= 1
             else:
@@ -256,16 +293,22 @@ class Scheduler:
         return ticket
 
     def _run(self, ticket: Ticket) -> None:
+        # A run whose memory was taken by its neighbours gets a second try, alone; a run that is too large by itself
+        # fails again.
         outcome, tries = self._tried(ticket), 1
         if isinstance(outcome, OutOfMemory):
             del outcome  # it holds what the try recorded
             outcome, tries = self._tried_alone(ticket), 2
         with self._lock:
+            # All of it at once, under the lock: an equal request that comes before this finds a ticket that still
+            # gets its outcome, and one that comes after it makes a ticket of its own.
             self._running -= 1
             self._failed -= tries - 1
             self._calls.end(ticket)
             self._queue.done(ticket)
             ticket.finish(outcome)
+            # The compute thread may be waiting for this run's next call, which will not come, and runs without
+            # memory for its end.
             self._called.notify()
             self._ended.notify_all()
 
@@ -279,6 +322,8 @@ class Scheduler:
         """The outcome of a run that had too little memory. What the runs beside it recorded may have taken it: it begins again when
         they have ended, or failed like this one. Else a device with room for one run would refuse all that ask at once."""
         with self._lock:
+            # All failed runs wait for the same moment: when every run that still goes is one of those that failed.
+            # Then nobody is left whose end could free memory, and they go one after the other.
             self._failed += 1
             self._calls.end(ticket)  # else the first of them to begin again waits for calls of those that wait for it
             self._called.notify()
@@ -294,11 +339,15 @@ class Scheduler:
     def _ask(self, ticket: Ticket, call: Call) -> Tensor:
         """The compute thread's answer to a call, or to the last call that follows it. A run whose callers all left ends here."""
         with self._lock:
+            # A run notices here that nobody wants it any more: between two calls is the only place where it can be
+            # stopped.
             if (refusal := self._refusal(ticket)) is not None:
                 raise refusal
             self._ensure_compute_thread()
             pending = self._calls.add(ticket, call)
             self._called.notify()
+        # Outside the lock, and without a time limit: the compute thread answers every call that it takes, and
+        # `refuse` those that nobody will take any more.
         pending.answered.wait()
         if isinstance(pending.answer, Tensor):
             return pending.answer
@@ -316,6 +365,8 @@ def _outcome(call: Call, answer: Tensor | Exception) -> Call | Tensor | Exceptio
     if call.then is None or isinstance(answer, Exception):
         return answer
     try:
+        # `then` is code of the run, for example the choice of the next token; an error in it is that of this run
+        # alone.
         return call.then(answer) or answer
     except BaseException as error:
         return _as_exception(error)
