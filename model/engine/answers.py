@@ -44,6 +44,8 @@ def _find(engine: Runtime, question: Find) -> Found:
 
 
 def _explain(engine: Runtime, question: Explain) -> Explanation:
+    # Everything is recorded, whichever cell is asked about, so that all cells of a run are explained from one
+    # trace.
     trace, runner = engine.traced(replace(question.request, keep=KEEP))
     return explain_cell(runner.network, trace, question.site, question.head, question.query, question.key)
 

@@ -38,16 +38,21 @@ def client_address(peer: str, forwarded: Iterable[str], proxies: int) -> str:
     Returns:
         An IPv4 address, or the /64 network of an IPv6 address, which belongs to one client; any other text unchanged.
     """
+    # Only the last `proxies` entries were written by machines that we trust; of these the first is the visitor. A
+    # visitor can write any number of entries before it, which would give them a new rate limit with each request.
     hops = [hop.strip() for line in forwarded for hop in line.split(",")]
     return _without_port((hops[-proxies] if 0 < proxies <= len(hops) else "") or peer)
 
 
 def _without_port(text: str) -> str:
+    # Some proxies add the port, which differs from connection to connection: `[2001:db8::1]:443` or
+    # `192.0.2.1:443`.
     bare = re.sub(r"^\[([^\]]*)\](:\d*)?$|^([^:]+):\d+$", r"\1\3", text)
     try:
         address = ip_address(bare)
     except ValueError:
         return text[:64]
+    # A household has 2^64 addresses of IPv6 and may use a new one for each request, so they count as one.
     if isinstance(address, IPv6Address) and not address.ipv4_mapped:
         return f"{IPv6Address(int(address) >> 64 << 64)}/64"
     return str(getattr(address, "ipv4_mapped", None) or address)

@@ -20,6 +20,8 @@ from model.trace.serialization import tensors_and_metadata
 def pack_explanation(explanation: Explanation) -> bytes:
     """Arrays bit by bit in safetensors, all other fields as JSON in the metadata."""
     values = vars(explanation)
+    # safetensors writes the bytes as they lie in memory, so an array with gaps, a view of another one, is copied
+    # first.
     arrays = {name: np.ascontiguousarray(value) for name, value in values.items() if isinstance(value, np.ndarray)}
     others = {name: value for name, value in values.items() if name not in arrays}
     return save(arrays, metadata={"headlight": json.dumps(others, default=float)})
@@ -33,6 +35,7 @@ def unpack_explanation(data: bytes) -> Explanation:
     """
     try:
         arrays, metadata = tensors_and_metadata(data)
+        # The bytes come from another machine: whatever is wrong with them becomes one error, which a page can show.
         values = arrays | json.loads(metadata["headlight"])
         return Explanation(**{field.name: values[field.name] for field in fields(Explanation)})
     except (SafetensorError, KeyError, TypeError, ValueError) as error:

@@ -24,6 +24,7 @@ def best_device(asked: str = "auto", name: str = "device") -> torch.device:
     Raises:
         BadSetting: this machine has no such device.
     """
+    # In the order of preference: `auto` takes the first that this machine has, and the last one is always there.
     devices = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if asked == "auto":
         return torch.device(next(name for name, ok in devices.items() if ok))

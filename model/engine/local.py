@@ -48,6 +48,7 @@ class LocalEngine:
     ) -> None:
         self.folder = folder
         self.runtime = Runtime(folder, device, cache_bytes, budget, scheduler or Scheduler(), precision, uploads or Uploads())
+        # Features add the answers to their own questions; the engine itself knows none of them.
         self._answers = {**answers.ANSWERS, **feature.answers()}
 
     @classmethod
@@ -61,6 +62,7 @@ class LocalEngine:
         Raises:
             BadSetting: a variable has a value that is not allowed.
         """
+        # Settings are read before anything is loaded, so that a wrong one ends the start with one clear sentence.
         memory.set_budget()
         names.mode()
         torch.set_num_threads(environment.threads() or max(1, (os.cpu_count() or 2) // 2))
@@ -86,6 +88,8 @@ class LocalEngine:
     def _pinned(self, question: Question[Any]) -> Question[Any]:
         """The question about a Hub's model with the commit that is in the cache now."""
         store, uploads = self.runtime.store, self.runtime.uploads
+        # A name of the Hub may name a branch, which can get a newer commit at any time. From here on the question
+        # has the commit, so caches and the trace speak of the same files.
         if isinstance(question, ModelQuestion):
             return replace(question, model=store.pinned(question.model))
         if isinstance(question, RunQuestion):
@@ -100,6 +104,7 @@ class LocalEngine:
         Raises:
             NotACheckpoint: the path does not exist or cannot be read.
         """
+        # A folder may be called `words.json`, too; it is opened as a checkpoint.
         is_vocabulary = path.suffix.lower() in VOCABULARY_ENDINGS and path.is_file()
         return self.runtime.uploads.open(path) if is_vocabulary else self.runtime.store.open(path)
 

@@ -36,6 +36,7 @@ def configure() -> None:
         raise BadSetting(name="HEADLIGHT_LOG", found=asked, allowed=phrase("{texts}, or nothing", texts=TEXTS))
     log = logging.getLogger(NAME)
     log.setLevel(logging.INFO)
+    # May be called more than once in a process: a second handler would write each line twice.
     if not log.handlers:
         handler = logging.StreamHandler()
         handler.setFormatter(JsonFormatter())
@@ -57,7 +58,10 @@ def incident(error: BaseException, **about: object) -> str:
         about: more entries of the line.
     """
     number, last = secrets.token_hex(3), extract_tb(error.__traceback__)[-1:]
+    # Equal are errors of one class that were raised in one line of code; the lists of frames are empty where an
+    # error was never raised.
     kind = (type(error).__name__, *((frame.filename, frame.lineno) for frame in last))
+    # Of several threads with the same new error, `setdefault` lets one be the first; all others get its number.
     with _LOCK:
         first = _LOGGED.setdefault(kind, number)
     if first == number:
@@ -83,6 +87,8 @@ class JsonFormatter(logging.Formatter):
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    # As Python prints them: the cause that was named, or else the error that was being handled, unless it was
+    # hidden with `from None`.
     while error is not None:
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

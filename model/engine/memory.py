@@ -17,6 +17,8 @@ def set_budget() -> None:
         BadSetting: it is not a valid number.
     """
     asked = os.environ.get("HEADLIGHT_MEMORY") or ""
+    # `isdecimal` alone is true of the digits of every script. The length is checked before `int` reads them, which
+    # fails on thousands of digits.
     digits = asked.isascii() and asked.isdecimal() and len(asked) <= len(str(MOST_MIB))
     if asked and not (digits and 1 <= int(asked) <= MOST_MIB):
         raise BadSetting(

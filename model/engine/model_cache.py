@@ -101,8 +101,7 @@ class ModelCache:
         elsewhere = device.type == "cuda"  # networks take none of the process's memory there
         shared, most = (None, CUDA_VARIANT_BYTES) if elsewhere else (budget, math.inf)
         # Two caches of networks: those of the folder as they are, which the owner of the machine chose, and
-        # variants, which any visitor can have made. Variants have a limit of their own, so that they cannot push
-        # out the former by number.
+        # variants, of which visitors can ask for any number. Only the number of variants is limited.
         self._plain: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(
             LruCache(math.inf, _nbytes, budget=shared, kind=KIND), _stays
         )
@@ -184,8 +183,8 @@ class ModelCache:
         if precision in (None, own_precision(loaded.runner)):
             return loaded
         key = ModelKey(loaded.key.name, loaded.key.settings, loaded.key.version, precision)
-        # Of our own networks a copy in the other type is made. One of another program that was opened in a lower
-        # type has lost digits: float32 has to come from its files once more.
+        # Of our own networks a copy in the other type is made. One of another program has no such copy: for float32
+        # its files are opened once more.
         again = precision == "float32" and not loaded.runner.converts
         if again:
             outcome = self._variants.get(key, lambda: self._unchanged(key, self._load))
@@ -275,8 +274,8 @@ class ModelCache:
 
 def _stays(key: ModelKey, value: Outcome | Inspection | ModelInfo | None) -> bool:
     """Whether an outcome may be cached. Some errors may go away: there may be memory, or the missing vocabulary, next time."""
-    # An upload that is damaged may be sent again, and a vocabulary may still arrive under the name that a setting
-    # gives. Errors of files stay: the same version of a file gives the same error.
+    # Uploads and vocabularies come and go without a new version, so an error about them may not be true next time.
+    # Errors of files stay: the same version of a file gives the same error.
     for_good = not (key.name.startswith(UPLOAD_PREFIX) or uses_sent_vocabulary(key.settings))
     return value is not None and (not isinstance(value, HeadlightError) or (for_good and not isinstance(value, NoRoom)))
 

@@ -57,6 +57,7 @@ class CheckpointStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # Files opened by path stand in no list: their names are known only to whoever opened them.
         self._opened: dict[str, Path] = {}
 
     def names(self) -> list[str]:
@@ -69,6 +70,8 @@ class CheckpointStore:
             return {}
         with os.scandir(self._folder) as entries:  # which knows, without another question, what is a folder: each run asks
             names = [entry.name for entry in entries if entry.is_dir() or _is_weight_file(entry.name)]
+        # Nothing is kept between two calls: a folder that was copied here while the app runs is found the next
+        # time.
         return {name: self._folder / name for name in names}
 
     def open(self, path: Path) -> str:
@@ -104,12 +107,16 @@ class CheckpointStore:
         """
         if name.startswith(names.PREFIX) and (hub_name := names.parsed(name)) is not None:
             return cache.locate(hub_name)
+        # The cheap look first. Known models are looked for only where the folder has no such name, and lose against
+        # it.
         places = self._inside() | self._opened
         if name in places:
             return places[name]
         places = known_models.fetched() | places
         if name in places:
             return places[name]
+        # Not a checkpoint, so perhaps a snapshot of one, such as `reverse-digits@000151`. Where only the step is
+        # wrong, the error lists the steps that there are; else the models.
         offered = self.names()
         model, step = without_step(name)
         if model in places and step is not None:
@@ -137,6 +144,9 @@ class CheckpointStore:
         """
         path = self.path(name)
         try:
+            # Facts about the files and not their contents: a run asks for the version each time, and reading
+            # gigabytes takes long. Inode and ctime also tell a file apart that was replaced by one of equal size
+            # and time.
             stats = [(file.name, _stat_of_file(file)) for file in _files(path)]
         except OSError:
             return None
@@ -144,6 +154,7 @@ class CheckpointStore:
 
     def without_path(self, error: HeadlightError) -> HeadlightError:
         """The error without the folder's path, which visitors must not see."""
+        # An error quotes the path that it is about. The names below the folder are enough to find the file.
         folders = [f"{folder}{os.sep}" for folder in (self._folder, cache.root())]
 
         def shortened(text: str) -> str:
@@ -161,6 +172,8 @@ def _is_weight_file(name: str) -> bool:
 
 def _files(path: Path) -> list[Path]:
     """The files of a folder, a snapshot's with the others of its checkpoint, or a weight file with its answers file."""
+    # The version has to cover every file that changes what is loaded: answers to questions about a weight file are
+    # in a file beside it.
     if path.is_dir():
         return sorted(path.iterdir(), key=attrgetter("name"))
     if (whole := native.folder_of_snapshot(path)) is not None:
@@ -173,6 +186,8 @@ def _stat_of_file(file: Path) -> os.stat_result | None:
     try:
         stat_ = file.stat()
     except OSError as error:
+        # A link to nowhere or in a circle, or a file that was just deleted, is as good as none. After any other
+        # error the version is not known, which is something else.
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return None
         raise
@@ -223,6 +238,7 @@ def _example(checkpoint: Runner) -> tuple[str, ...]:
         return (FIRST_FEATURES,)
     if not isinstance(tokenizer, IdTokenizer):
         return ()
+    # Lazy, since a vocabulary may have 100,000 ids and five are taken.
     plain = (id_ for id_ in range(tokenizer.size) if id_ not in tokenizer.specials and id_ != spec_.unk_id)
     last = spec_.end_id if spec_.encoder else None
     room = (spec_.encoder or spec_.writer).max_positions - 2
@@ -248,6 +264,8 @@ class ModelList:
         changed: Callable[[], None],
     ) -> None:
         self._describe, self._version, self._is_weight_file, self._changed = describe, version, is_weight_file, changed
+        # What the last list saw; which version of each model was described to the end; and what is being described
+        # now. Two pools: a weight file may take a minute, and must not keep the folders waiting behind it.
         self._versions: dict[str, Stamp | None] = {}
         self._files = ThreadPoolExecutor(FILES_AT_ONCE, "headlight-opening-files")
         self._folders = ThreadPoolExecutor(FOLDERS_AT_ONCE, "headlight-opening-folders")
@@ -261,13 +279,17 @@ class ModelList:
         Raises:
             UnknownModel: one of them is gone meanwhile.
         """
+        # Most lists are equal to the one before: then nothing is dropped and nothing is opened.
         versions = {name: self._version(name) for name in names}
         if versions != self._versions:
             self._versions = versions
             self._changed()
         with self._lock:  # describing a version that was opened before takes no time
             anew = [(name, version) for name, version in versions.items() if version and self._opened.get(name) != version]
+        # Everything begins before anything is waited for, so the wait is that of the slowest model and not the sum.
         opening = {name: self._begun(name, version) for name, version in anew}
+        # Patience counts from the beginning of an opening and not from this list: a file that has been opened for a
+        # minute delays no further page.
         until = max((began + PATIENCE_S for _, began in opening.values()), default=0.0)
         wait([future for future, _ in opening.values()], max(0.0, until - time.monotonic()))
         infos = []
@@ -277,6 +299,8 @@ class ModelList:
                 infos.append(unusable(name, name, StillOpening(model=name)))
                 continue
             try:
+                # Without a future it was described before, and the cache of facts answers at once; or its files
+                # cannot be read now, and the answer is an error.
                 infos.append(self._describe(name) if future is None else future.result())
             except HeadlightError as error:
                 infos.append(unusable(name, name, error))
@@ -286,6 +310,8 @@ class ModelList:
         """The opening of a version and when it began; it begins now where it has not."""
         pool = self._files if self._is_weight_file(name) else self._folders
         with self._lock:
+            # Several pages list the models at the same time: the first one begins, the others wait for the same
+            # future.
             if (name, version) not in self._opening:
                 self._opening[name, version] = pool.submit(self._open, name, version), time.monotonic()
             return self._opening[name, version]
@@ -298,4 +324,5 @@ class ModelList:
             return info
         finally:
             with self._lock:
+                # Whatever came out of it: here stands only what is being opened now.
                 del self._opening[name, version]

@@ -49,6 +49,8 @@ def find(text: str, holds: Callable[[str], bool]) -> Found:
         HeadlightError: the Hub has no such model, or does not give it.
     """
     text = text.strip()
+    # From the nearest to the farthest: a model of the list, one of the catalogue, one in the Hub's cache, and only
+    # then a question to the Hub, which takes a connection.
     if holds(text):
         return Found(model=text)
     if text in known_models.catalogue():
@@ -78,6 +80,8 @@ def fetch(what: str | Plan) -> str:
         if listener is not None and done:
             listener(Progress((), (), of, time.perf_counter() - began, fetched=done))
 
+    # The visitor has seen the plan, with its commit and its bytes: exactly that is downloaded. It may be here by
+    # now, where somebody else asked for it, too.
     if isinstance(what, Plan):
         if cache.find(HubName(what.title, what.commit)) is None:
             fetching.fetch(what, count, on_cancel)

@@ -43,6 +43,8 @@ class RateLimit:
     ) -> None:
         self._rate, self._burst, self._debt, self._timer = rate, burst, debt, timer
         self._buckets: TTLCache[str, _Bucket] = TTLCache(callers, (burst + debt) / rate, timer)  # full again after that time
+        # Questions that were counted a short while ago, by their hash: the questions themselves can be megabytes
+        # long.
         self._counted: TTLCache[tuple[str, int], bool] = TTLCache(callers, CACHED_SECONDS, timer)
         self._lock = threading.Lock()
 
@@ -58,10 +60,15 @@ class RateLimit:
             TooFast: the caller asks too fast. Refused questions are not counted.
         """
         asked = caller, hash(question)
+        # Reading a bucket and writing it back is one step: two threads that both saw the last token would both be
+        # admitted.
         with self._lock:
             if question is not None and asked in self._counted:
                 return
             left = self._left(caller)
+            # A question that costs more than a full bucket could otherwise never be admitted. A full bucket is
+            # enough for it; what it costs beyond that makes the bucket negative, down to `debt`, and its caller
+            # waits until it has filled again.
             admitted = left >= min(cost, self._burst)
             self._buckets[caller] = _Bucket(left - min(cost, self._burst + self._debt) if admitted else left, self._timer())
             if not admitted:

@@ -190,8 +190,8 @@ class Runtime:
             Refused: the caller of this thread may not have so much computed, or not now.
         """
         if (result := self._results.get(asked)) is None:
-            # Only what is really computed costs. The price is taken before the work: a caller who may not have it
-            # waits for nothing.
+            # Only what is really computed costs. The price is taken before the work, so that a caller who may not
+            # have it is refused at once.
             charge(price)
             self._results.keep(asked, result := self.scheduler.do(asked, work))
         return cast(Measured, result)
@@ -210,7 +210,7 @@ class Runtime:
         Raises:
             TooManyTokens: the run is longer.
         """
-        # The longest strip decides, since every position of it is computed again in each copy.
+        # A run is as long as its longest strip.
         if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
             reason = phrase("this server does not measure what matters in longer runs")
             raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
@@ -218,8 +218,8 @@ class Runtime:
 
 def counting(report: Report) -> OnCount:
     """Reports how much of a measurement is done."""
-    # Progress is made only when somebody listens, so it is handed over as a function that makes it.
     began = time.perf_counter()
+    # A report takes a function, which makes the progress only where somebody listens.
     return lambda done, of: report(lambda: Progress((), (), of, time.perf_counter() - began, done))
 
 

@@ -72,5 +72,6 @@ def names_server_file(setting: str, value: str) -> bool:
 
 
 def _is_sent(name: str) -> bool:
+    # The form that `vocabulary_name` makes: a path such as `words-/../secret.txt` has another one.
     digest = name.removeprefix(VOCABULARY_PREFIX)
     return digest != name and len(digest) == 16 and digest.isascii() and digest.isalnum()

@@ -73,6 +73,8 @@ class OpeningSlots:
         Raises:
             TookTooLong: none became free in time.
         """
+        # A file that was made to be slow may take long to open. Whoever waits behind such files is told so after a
+        # while, and does not hold a thread of the server forever.
         if not self._free.acquire(timeout=SLOT_SECONDS):
             raise TookTooLong(seconds=round(SLOT_SECONDS))
 

@@ -189,6 +189,8 @@ def _checked(trace: Trace, name: str) -> Trace:
         BadTrace: they cannot.
     """
     try:
+        # A feature may have saved answers in the trace. It looks at them once, here, so that no page fails on them
+        # later.
         for module in modules_of_traces():
             module.check(trace)
     except WireError as error:

@@ -112,6 +112,7 @@ class Uploads:
     SENT = (IMAGE_PREFIX, SOUND_PREFIX)
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES, peers: PeerUploads = NO_PEERS) -> None:
+        # Under no shared budget: an upload that was dropped cannot be read again from any file of this machine.
         self._weights: LruCache[str, Upload] = LruCache(most_bytes, lambda upload: upload.size, most_files)
         self._words: LruCache[str, SentVocabulary] = LruCache(MOST_WORDS * most_files, lambda words: len(words.content), most_files)
         self._peers = peers
@@ -130,6 +131,7 @@ class Uploads:
             BadImage, BadSound: it is an image or a sound that is not read.
         """
         key = self._keep(data, name)
+        # Shared only after it was opened without an error, so that no other process is sent a damaged file.
         self._peers.put(key, data, name)
         return key
 
@@ -151,6 +153,7 @@ class Uploads:
         for file_ in (path, *([beside] if path.suffix == ".json" and beside.is_file() else [])):
             try:
                 with file_.open("rb") as file:
+                    # One byte more than is allowed: enough to see that a file is too long, however long it is.
                     names.append(self.keep(file.read(MOST_WORDS + 1), file_.name))
             except OSError as error:
                 raise unreadable(file_, error) from error
@@ -158,6 +161,7 @@ class Uploads:
 
     def get(self, name: str) -> Upload | None:
         """The upload of that name; None: unknown or dropped."""
+        # It may have been sent to another process that serves the same visitors, or have been dropped here.
         if (upload := self._weights.get(name)) is None and name.startswith(UPLOAD_PREFIX):
             self._fetch(name)
             upload = self._weights.get(name)
@@ -206,6 +210,8 @@ class Uploads:
 
     def _keep(self, data: bytes, name: str) -> str:
         digest = hashlib.sha256(data).hexdigest()
+        # A file's first bytes or its ending say what it is. Weights come last: whatever is nothing else is tried as
+        # such.
         if is_sound(name, data):
             with self._slots:
                 return sounds.keep(data, PurePath(name).name[:200])
@@ -216,11 +222,14 @@ class Uploads:
             return self._keep_words(data, PurePath(name).name[:200], vocabulary_name(data))
         key = f"{UPLOAD_PREFIX}{digest[:16]}"
         if self._weights.get(key) is None:
+            # Only the last part of a name, and at most 200 characters of it: it comes from a stranger.
             title = PurePath(name).name[:200] or key
             try:
                 upload = self._opening.do(
                     key, lambda: Upload(title, len(data), digest, self._opened(data, title), self.texts_of_sent)
                 )
+            # A pickled vocabulary looks like weights from outside. Only where it holds none is it opened once more
+            # as words.
             except (NoWeights, NotACheckpoint, WholeObject):
                 if len(data) > MOST_WORDS or not self._is_vocabulary(data, title):
                     raise

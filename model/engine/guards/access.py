@@ -77,6 +77,7 @@ class AccessLimits:
 
     def __post_init__(self) -> None:
         """Creates the rate limits: of requests, and of what questions cost in runs, which may run up a debt."""
+        # Two buckets: a page sends many small requests, and a single small request can cost hundreds of runs.
         at_once = WORK_AT_ONCE * self.burst
         self.limit = RateLimit(self.pace, self.burst)
         self.work = RateLimit(self.pace, at_once, debt=self.most_work - at_once)
@@ -109,6 +110,8 @@ class AccessLimits:
         Raises:
             Refused: wrong token, or too many requests.
         """
+        # `compare_digest` takes the same time for every wrong token. `==` stops at the first wrong character, so
+        # its time would tell how many were right.
         if self.token and not hmac.compare_digest(authorization.encode(), f"Bearer {self.token}".encode()):
             raise WrongToken()
         self.limit.admit(client_address(peer, forwarded, self.proxies))
@@ -122,6 +125,8 @@ class AccessLimits:
         """
         if question.cost > 1:
             self._take(caller, question.cost)
+        # Many prices depend on the tokens, which only the engine knows. It charges through this variable, in this
+        # thread.
         before = CHARGE.set(lambda price: self._charge(caller, price))
         try:
             yield
@@ -130,6 +135,8 @@ class AccessLimits:
 
     def _charge(self, caller: str, price: Price) -> None:
         if price.runs > self.most_work:
+            # Waiting would not help here: such a question is above what this server ever computes. The error says
+            # what to ask.
             raise TooCostly(found=price.runs, allowed=self.most_work, instead=price.instead(self.most_work))
         self._take(caller, price.runs)
 
@@ -137,6 +144,8 @@ class AccessLimits:
         try:
             self.work.admit(caller, cost=runs)
         except TooFast as error:
+            # TooFast does not say how long to wait, which is no matter of seconds here: a debt can take minutes to
+            # pay back.
             raise WorkedEnough(seconds=ceil(self.work.wait(caller, runs))) from error
 
     def admit_call(self, question: Question[Any]) -> None:
@@ -167,6 +176,8 @@ class AccessLimits:
         if upload and not self.uploads:
             raise NoUploads()
         most, body = self.uploads if upload else BODY, bytearray()
+        # The header is believed where it says too much, since then nothing has to be read. Where it says too little
+        # or is missing, the loop below counts what really comes.
         if (length := whole_number(announced[:20], 0, 10**20)) is not None and length > most:
             raise _too_long(length, most)
         async for piece in stream:
@@ -182,6 +193,8 @@ class AccessLimits:
             BadSetting: a setting names a file of the server.
             Refused: an input is too long.
         """
+        # A file of the server would be opened with the rights of the server: a stranger may name none, only what
+        # was sent.
         about = question.request if isinstance(question, RunQuestion) else question
         if isinstance(about, RunRequest | ModelQuestion):
             for name, value in about.settings:
@@ -192,6 +205,8 @@ class AccessLimits:
 
     def _count(self, request: RunRequest) -> None:
         """Refuses runs that are too large, as far as that is known before tokenization."""
+        # A text is limited by its characters here, since its tokens are not known yet; ids are counted as they are.
+        # The engine counts tokens once more.
         for strip, given in (("source", request.source), ("target", request.target or "")):
             if isinstance(given, str | Chat):
                 check_size(strip, given, self.positions)

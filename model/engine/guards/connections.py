@@ -42,10 +42,13 @@ def guard(protocol: Any) -> Any:
         The same class.
     """
     waiting: dict[Any, _Wait] = {}  # the oldest first, of all connections of this process
+    # The methods of uvicorn, which those below call and then replace. They all run in the event loop, in one
+    # thread, so nothing here needs a lock.
     connection_made, data_received, connection_lost = protocol.connection_made, protocol.data_received, protocol.connection_lost
 
     def begin(self: Any) -> _Wait:
         if self not in waiting:
+            # The one that has waited longest: a real browser has had its time by then.
             if len(waiting) >= MOST_WAITING:
                 give_up(next(iter(waiting)))
             waiting[self] = _Wait(asyncio.get_running_loop().call_later(REQUEST_SECONDS, give_up, self))
@@ -68,6 +71,8 @@ def guard(protocol: Any) -> Any:
         data_received(self, data)
         if self.cycle is not known or self.transport.is_closing() or self.transport.get_protocol() is not self:
             end(self)  # a request has begun, or another protocol has taken over, such as that of a socket
+        # Still no whole request: these bytes belong to a header that has not ended. Bytes of a body do not come
+        # here, since then the request has begun and is not yet answered.
         elif known is None or known.response_complete:
             wait = begin(self)
             wait.unread += len(data)

@@ -55,11 +55,14 @@ class KnownHosts:
         self._app, self._refusal = app, refusal
         self._more = more_hosts(environment)
         self._any = "*" in self._more
+        # A server that only this machine can reach answers to loopback names and those of HEADLIGHT_HOSTS: the
+        # machine's other names mean something only on a network.
         self._reachable = not is_loopback(address)
         self._names = frozenset({address.lower(), *own_names()} - {""}) if self._reachable else frozenset[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on, or refuses it."""
+        # The third type is the start and the end of the server itself, which nobody asks for from outside.
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
         sent = Headers(scope=scope)
@@ -73,6 +76,8 @@ class KnownHosts:
 
     def knows(self, host: str) -> bool:
         """Whether the server answers to a `Host` header."""
+        # Whatever is not just a name with a port (a path, a user, nonsense) is refused: software behind this could
+        # read another name in it than we do.
         parts = split_address(f"//{host}")
         if parts is None or parts.netloc != host or "@" in host:
             return False
