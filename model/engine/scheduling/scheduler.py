@@ -293,7 +293,7 @@ class Scheduler:
         return ticket
 
     def _run(self, ticket: Ticket) -> None:
-        # A run whose memory was taken by its neighbours gets a second try, alone; a run that is too large by itself
+        # A run whose memory was taken by its neighbors gets a second try, alone; a run that is too large by itself
         # fails again.
         outcome, tries = self._tried(ticket), 1
         if isinstance(outcome, OutOfMemory):
