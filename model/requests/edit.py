@@ -33,6 +33,7 @@ LONGEST = 4000
 MOST_EDITS = 256
 """Most edits of one run."""
 
+# A value in quotes may hold what separates values elsewhere: blanks, commas, semicolons.
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _BARE = r'[^\s",;=]+'
 _ITEM = re.compile(f"{_QUOTED}|{_BARE}")
@@ -70,6 +71,8 @@ class Edit:
         Raises:
             BadEdit: there is no such edit, or it has no such fields.
         """
+        # The fields of the dataclass are the grammar: which keys an edit has and of which type each is, is said
+        # there alone.
         kind: Any = EDITS.get(_name_of(text))
         if kind is None or len(text) > LONGEST:
             unknown = f"there is no such edit; there is: {', '.join(EDITS)}"
@@ -219,6 +222,7 @@ def _written(value: Any) -> str:
 
 def _value(kind: Any, value: str, text: str, key: str) -> Any:
     """A value of type `kind`."""
+    # An edit inside an edit (those of a patch's second run) is one string in quotes; it is read by its own class.
     choices = get_args(kind)
     if get_origin(kind) is tuple and hasattr(choices[0], "from_text"):
         return tuple(choices[0].from_text(part) for part in _split(_string(value, text)))
@@ -259,6 +263,8 @@ def _of_range(item: str, text: str, key: str) -> range | None:
 
 
 def _single(kind: Any, value: str, text: str, key: str) -> Any:
+    # Quotes decide between an index and a text where both are allowed: `4` is the fifth token, `"4"` is the token
+    # 4.
     bare = not value.startswith('"')
     whole = bare and _WHOLE.fullmatch(value) is not None and len(value) <= 10
     if kind == Token and (whole or not bare):

@@ -68,6 +68,7 @@ class SetRow(AtSites):
         Raises:
             BadEdit: something is missing or has no effect, or numbers cannot be weights.
         """
+        # What is given has to have an effect: a key beside `to=uniform` would be read by nothing, and is an error.
         super().__post_init__()
         given = {"one-hot": self.key is not None, "numbers": bool(self.numbers), "head": self.other is not None}
         needs = {"one-hot": "key", "numbers": "numbers", "head": "other"}
@@ -225,6 +226,7 @@ class Patch(AtSites):
             raise self.refuse(phrase("layer=… goes with value=hidden; attention layers are chosen by site=…, stack=… and kind=…"))
         if any(isinstance(edit, Patch) for edit in self.under):
             raise self.refuse(phrase("the second run must not be patched itself"))
+        # Rows are replaced pair by pair, the first of `at` by the first of `take`.
         if self.take and len(self.at) != len(self.take):
             raise self.refuse(phrase("at and take must name equally many tokens"))
 

@@ -73,6 +73,8 @@ class Endpoint:
         """The JSON body of a question."""
         if self.body is self.question or self.body is None:
             return pack(question)
+        # The body is the value of the question's only field: a Run is sent as its request, without a wrapper around
+        # it.
         (name,) = (field.name for field in fields(question))
         return pack(getattr(question, name))
 

@@ -102,6 +102,7 @@ class Turn:
         Raises:
             BadSetting: it begins with no role.
         """
+        # Only the first colon divides: what is said may have others.
         role, colon, words = text.partition(":")
         for known in ROLES:
             if colon and role.strip() == known:

@@ -37,6 +37,9 @@ GROUPED = "query, key, value by group"
 FACTS = ("norm_order", "norm", "activation", "positions", "rotary_base", "embed_scale", "norm_epsilon", "n_heads", "causal")
 """Settings that `facts` can answer."""
 
+# The letters stand for sizes that a file has to keep: q of all queries, k of all keys, d of the model, m of the
+# encoder's output, h of the feed-forward network, v of the vocabulary, p of the positions; c stands for
+# cross-attention.
 _MAPS = {"query": ("q", "d"), "key": ("k", "d"), "value": ("k", "d"), "output": ("d", "q")}
 _MAPS |= dict.fromkeys((STACKED, GROUPED), ("q+k+k", "d"))
 _CROSS = {"query": ("cq", "d"), "key": ("ck", "m"), "value": ("ck", "m"), "output": ("d", "cq")}
@@ -191,6 +194,8 @@ def pattern_of(name: str, which: int = 0) -> str:
 
 def matching(pattern: str, names: Iterable[str]) -> dict[str, int | None]:
     """The names that a pattern matches, each with its layer's number; None: the pattern has none."""
+    # Everything but the layer's number is taken literally: names are full of dots, which mean any character
+    # elsewhere.
     before, has_layer, after = pattern.partition(LAYER)
     shape = re.compile(f"{re.escape(before)}(0|[1-9][0-9]{{0,3}}){re.escape(after)}" if has_layer else re.escape(pattern))
     matches = {name: shape.fullmatch(name) for name in names}
@@ -252,6 +257,7 @@ def _problems(layout: LayoutFile, shapes: Mapping[str, Shape], harmless: frozens
         yield counted(
             "the tensor “{name}” has no role", "{count:,} tensors have no role; the first is “{name}”", len(left), name=left[0]
         )
+    # Roles first, then shapes: which shape a tensor needs follows from its role.
     yield from _missing(layout.network, name_of)
     yield from _misshapen(roles(layout.network), name_of, shapes)
 

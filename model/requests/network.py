@@ -255,6 +255,8 @@ class ModelSpec:
             raise DoesNotFit(name="spec", reason=phrase("it has neither an encoder nor a decoder"))
         if self.output is not None and (self.decoder is None or not self.decoder.vocab):
             raise MustNotBeSet(name="output", reason=phrase("no decoder has a vocabulary"))
+        # Checked here, where the network is described: an id beyond the vocabulary would fail inside of torch, in
+        # the middle of a run.
         ids = {name: getattr(self, name) for name in ("pad_id", "start_id", "end_id", "unk_id")}
         ids |= {f"suppressed[{i}]": id_ for i, id_ in enumerate(self.suppressed)}
         _refuse_foreign(ids, self.writer)

@@ -264,11 +264,14 @@ class RunRequest:
             raise BadSetting(name="keep", found=", ".join(sorted(map(str, unknown))), allowed=", ".join(KEEP))
         if len(dict(self.settings)) < len(self.settings):
             raise BadSetting(name="settings", found=", ".join(name for name, _ in self.settings), allowed=phrase("each name once"))
+        # The value is frozen, and this is the one moment at which it may still change: two requests that differ
+        # only in an order would be two entries in every cache.
         object.__setattr__(self, "keep", tuple(name for name in KEEP if name in self.keep))
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
 
     def to_json(self) -> dict[str, Any]:
         """The request as plain JSON values, edits as their text."""
+        # Edits have a text form of their own, which also keeps their class; `asdict` would lose it.
         return asdict(replace(self, edits=())) | {"edits": [str(edit) for edit in self.edits]}
 
     @staticmethod

@@ -66,6 +66,8 @@ def read(kind: type[Value], data: Any, name: str) -> Value:
 
 def _read(kind: Any, data: Any, name: str) -> Any:
     origin, choices = get_origin(kind), get_args(kind)
+    # The order matters: a class that reads itself from a text is asked before it counts as a dataclass, and a plain
+    # type comes last, since it accepts only its very own values.
     if kind is Any:
         return data
     if hasattr(kind, "from_text") and isinstance(data, str):
@@ -84,6 +86,7 @@ def _read(kind: Any, data: Any, name: str) -> Any:
         return tuple(_read(choices[0], item, f"{name}[{i}]") for i, item in enumerate(data))
     if origin in (dict, Mapping) and isinstance(data, Mapping) and all(isinstance(key, str) for key in data):
         return {key: _read(choices[1], item, f"{name}.{key}") for key, item in data.items()}
+    # JSON has one kind of number: 2 stands for 2.0 too, as long as a float holds it exactly.
     if kind is float and type(data) is int and abs(data) < 2**53:
         return float(data)
     if type(data) is kind:
@@ -117,6 +120,8 @@ def _read_union(members: tuple[Any, ...], data: Any, name: str) -> Any:
     if len(members) == 1:
         return _read(members[0], data, name)
     for member in members:
+        # The first member that fits is taken. Which of their errors would help is not known, so all members are
+        # named below.
         with suppress(BadSetting):
             return _read(member, data, name)
     raise BadSetting(name=name, found=_short(data), allowed=tuple(map(_words, members)))

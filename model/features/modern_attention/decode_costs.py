@@ -45,6 +45,8 @@ def sizes_of(network: AnyNetwork) -> Sizes:
         return _of_library(network)
     else:
         raise CannotMeasure(reason=NO_DECODER)
+    # Counted from the modules and not from the spec, so that a matrix which the network does not have is not
+    # counted. Of a decoder's layer the first attention is that to itself, the second that to the encoder's output.
     attentions = [[part for part in layer.modules() if isinstance(part, MultiHeadAttention)] for layer in modules]
     crossed = isinstance(network, EncoderDecoder)
     if any(crossed and not isinstance(layer, CrossAttentionLayer) for layer in modules):
@@ -135,6 +137,8 @@ def without_cache(trace: Trace, runner: Runner, device: torch.device, ask: Ask =
             whole, times[1, number] = read(now, 0, Run(record=maps[1].__setitem__))
             logits = max(logits, float((cached[-1] - whole[-1]).abs().max()))
             for name in (name for name in maps[0] if name.endswith("/weights") and "/decoder." in name):
+                # Without a cache all rows are computed again; those of the new tokens are compared with what the
+                # cache gave.
                 rows = maps[1][name][0, :, before:]  # [head, query, key]
                 weights = max(weights, float((maps[0][name][0] - rows).abs().max()))
             count(number + 1, len(lengths))
@@ -165,6 +169,8 @@ def _reader(runner: Runner, request: RunRequest, trace: Trace, device: torch.dev
             nonlocal took
             began = time.perf_counter()
             made = computed(call)
+            # A GPU computes behind Python's back: without waiting, only the handing out of the work would be
+            # measured.
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
             took = 1000 * (time.perf_counter() - began)
@@ -190,6 +196,7 @@ def times_of(network: AnyNetwork, device: torch.device, ask: Ask = alone) -> Tim
     """
     sizes, rows, tokens = sizes_of(network).layers[0], list[tuple[float, ...]](), 256
     ways: tuple[Callable[[Tensor, Tensor, Tensor], Tensor], ...] = (_written, _fused, _linear)
+    # Written out, twice the length takes four times as long: a length is begun only if that stays under the limit.
     while not rows or (4 * float(np.nanmax(rows[-1][1:])) <= LIMIT_MS and tokens <= MOST_TOKENS):
         generator = torch.Generator().manual_seed(tokens)
         widths = (sizes.key_width, sizes.key_width, sizes.value_width)

@@ -55,12 +55,15 @@ class Replica:
     """
 
     def __init__(self, variables: Mapping[str, str], files: Any) -> None:
+        # Before anything else: Ray opens its port as soon as the replica is ready.
         stay_on_loopback()
         os.environ.update(variables)
         log.configure()
         peers = ClusterUploads(files)
         local = LocalEngine.from_environment(Uploads(peers=peers))
         self._engine = with_traces(local, local.folder, peers)
+        # The list begins to open every model, so that the first visitor of a new replica does not wait for all of
+        # that.
         self._engine.ask(Models())
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
@@ -144,6 +147,8 @@ def run_cluster(host: str, port: int, replicas: str) -> None:
         serve.run(built)
         while not ended.wait(1):  # an endless wait does not see signals on every system
             pass
+        # The shutdown waits for open requests. It has a thread of its own, so that it keeps the process for
+        # STOP_SECONDS at most.
         stopping = threading.Thread(target=serve.shutdown, daemon=True)
         stopping.start()
         stopping.join(STOP_SECONDS)

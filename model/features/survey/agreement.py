@@ -85,6 +85,7 @@ def compared(trace: Trace) -> Compared:
             weights = np.asarray(attention.weights[:, rows], np.float64)
             texts[first : first + attention.heads] = 1
             profile[first : first + attention.heads] = _profile(weights, site, rows)
+            # Two maps are compared row by row, so they must have the same rows and columns, of the same tokens.
             kind = (attention.query_tokens, attention.key_tokens, attention.site.kind, tuple(rows), weights.shape[2])
             groups.setdefault(kind, []).extend((first + head, weights[head]) for head in range(attention.heads))
         first += attention.heads

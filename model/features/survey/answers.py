@@ -70,6 +70,7 @@ def answer(question: MeasureTexts, runner: Runner, resources: Resources) -> Meas
     if question.version != VERSION:
         reason = phrase("this server computes version {ours} of the measures, not {asked}", ours=VERSION, asked=question.version)
         raise CannotSurvey(reason=reason)
+    # Baselines change one thing each: the network, the texts, or (below) the order of a row's weights.
     network = runner.untrained() if question.variant == "untrained" else runner
     if question.variant == "repeated":
         spec, numbers = to_json(runner.info.spec), range(question.first, question.first + len(question.texts))
@@ -100,6 +101,7 @@ def _one(question: MeasureTexts, runner: Runner, resources: Resources, number: i
     except InputError as error:
         return error
     read = trace.tokens.get("source", trace.tokens.get("target"))
+    # Special tokens are known to every model; only the others say whether it knows anything of this text.
     words = [new for new, other in zip(read.unknown, read.special, strict=True) if not other] if read is not None else []
     if words and all(words):
         return CannotSurvey(reason=phrase("the model knows none of its tokens"))

@@ -216,6 +216,7 @@ def _with(so_far: HeadTexts, answer: HeadRead) -> HeadTexts:
     cells = sum(text.weights.size for text in texts)
     full, done = False, so_far.done
     for text in answer.texts:
+        # The first text is always taken, however long it is: else a reading could end with nothing.
         if text is not None and points + len(text.queries) + len(text.keys) > MOST_POINTS and texts:
             full = True
             break

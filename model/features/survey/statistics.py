@@ -142,6 +142,8 @@ def added(before: Statistics, measured: MeasuredTexts, first: int) -> Statistics
         mean = np.where(count > 0, clean.sum(axis=0) / count, 0.0)
         squares = (np.where(known, values - mean, 0.0) ** 2).sum(axis=0)
         total = before.count + count
+        # Mean and squares of the batch are joined with those before (Chan et al. 1983). A running sum of squares
+        # would lose most digits where the numbers differ little.
         step = np.where(total > 0, (mean - before.mean) * count / np.maximum(total, 1), 0.0)
     return replace(
         before,
@@ -211,6 +213,7 @@ def _extremes(before: Statistics, values: Array, known: Array, numbers: Array) -
     """The texts with the largest and the smallest values among those remembered and the new ones."""
     new = {}
     for name, none in (("strongest", -np.inf), ("weakest", np.inf)):
+        # Values without a meaning get the worst rank, so that every other text comes before them.
         by_head = np.moveaxis(np.where(known, values, none), 0, -1)  # [head, measure, text]
         new[name] = by_head, np.broadcast_to(numbers, by_head.shape)
     return _ranked(before, new)

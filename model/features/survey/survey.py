@@ -119,6 +119,8 @@ class Survey:
     def span(self, of: int) -> range:
         """The numbers of the texts of this share among the first `of` ones: whole batches, as many as other shares or one less."""
         number, shares = self.share
+        # Shares end where batches end, so that no text is in two shares and no question is smaller than it has to
+        # be.
         batches = -(-of // BATCH)
         return range(min((number - 1) * batches // shares * BATCH, of), min(number * batches // shares * BATCH, of))
 
@@ -218,6 +220,7 @@ def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts
         CannotSurvey: the weights are others than those that it began with, or no text could be run.
         HeadlightError: whatever the engine refuses.
     """
+    # Three parts, each of which goes on where it stopped: the texts, the baselines, and the comparison of heads.
     while survey.done < survey.of_texts:
         survey = _with_texts(survey, ask(_next(question, texts, survey.span(survey.about.asked)[survey.done :])), texts)
         yield survey
@@ -229,6 +232,8 @@ def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts
             asked = replace(_next(question, texts, first[done:]), variant=variant)
             try:
                 survey = _with_baseline(survey, variant, ask(asked))
+            # A network may have no such variant, for example none without training. The survey goes on without it
+            # and says why.
             except CannotSurvey as error:
                 survey = replace(survey, without={**survey.without, variant: error.to_json()})
             yield survey
@@ -288,6 +293,7 @@ def _of_both(survey: Survey, more: Survey, name: str) -> Baseline:
         assert baseline is not None
         return baseline
     count = first.count + second.count
+    # Means of different numbers of texts are weighed by these; 1 in place of 0 only keeps the division defined.
     sums = first.mean * first.count + second.mean * second.count
     return Baseline(first.done + second.done, count, sums / np.maximum(count, 1))
 

@@ -140,6 +140,7 @@ def from_bytes(data: bytes, name: str) -> Survey:
     """
     try:
         file = parquet.ParquetFile(BytesIO(data))
+        # Counted in the metadata, before anything is unpacked: a small file can unfold to any number of values.
         groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
         if sum(group.column(number).num_values for group in groups for number in range(group.num_columns)) > MOST_VALUES:
             raise ValueError("too many numbers")

@@ -60,6 +60,8 @@ def calibrate(
     logits, targets = _predictions(network, pairs, device)
     counts = 1 + torch.bincount(torch.tensor([word for pair in training for word in pair.target[1:]]), minlength=logits.shape[1])
     frequencies, unknown = (counts / counts.sum()).log(), nn.functional.one_hot(torch.tensor(unk_id), len(counts)).float()
+    # Three numbers and a loss without noise: LBFGS finds them in a few steps. The temperature is fitted as its
+    # logarithm, so that it stays above 0. All three begin at 0, where they change nothing.
     fitted = torch.zeros(3, requires_grad=True)  # a, b, log T
     optimizer = torch.optim.LBFGS([fitted], max_iter=20, line_search_fn="strong_wolfe")
 
@@ -71,6 +73,8 @@ def calibrate(
 
     optimizer.step(loss)
     a, b, temperature = fitted[0].item(), fitted[1].item(), fitted[2].exp().item()
+    # The words' frequencies and the unknown word only move the bias, and the temperature divides all: so the
+    # network needs no new part.
     bias = weights["output.bias"]
     return {
         **weights,

@@ -63,6 +63,8 @@ class Batch:
 
     def share(self, number: int, of: int) -> "Batch":
         """The part of the batch for process `number` of `of`; the first example where there are fewer examples than processes."""
+        # A process without an example would leave the others waiting for its gradients, so it repeats the first
+        # one.
         rows = slice(number, None, of) if number < len(self.target) else slice(1)
         return Batch(None if self.source is None else self.source[rows], self.target[rows])
 
@@ -129,6 +131,8 @@ def batches(pairs: Sequence[Pair], size: int, seed: int | None = None) -> Iterat
         seed: seed of the order; equal seeds give equal batches. None: sorted by length, for evaluation.
     """
     order = random.Random(seed)
+    # A little noise on the lengths: sentences meet others of about their length, but not the same ones in each
+    # epoch.
     noise = [order.random() if seed is not None else 0.0 for _ in pairs]
     ranked = sorted(range(len(pairs)), key=lambda i: (len(pairs[i].target) + 2 * noise[i], len(pairs[i].source)))
     starts = list(range(0, len(ranked), size))

@@ -63,6 +63,7 @@ class State:
 def begin(network: nn.Module, how: Optimisation, steps_per_epoch: int, accelerator: Accelerator) -> State:
     """The state before the first step."""
     network.to(accelerator.device)
+    # Biases and gains of norms are not pulled towards 0: a gain of 0 would switch its column off.
     matrices = [p for p in network.parameters() if p.dim() > 1]
     others = [p for p in network.parameters() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": how.weight_decay}, {"params": others, "weight_decay": 0.0}]
@@ -76,6 +77,8 @@ def save(state: State, path: Path) -> None:
     """Writes the state atomically: the file is complete, or it is the previous one."""
     parts = {name: getattr(state, name).state_dict() for name in PARTS}
     progress = {"epoch": state.epoch, "best": state.best, "best_epoch": state.best_epoch, "phase_best": state.phase_best}
+    # Written beside the old one and then renamed, which is one step for the file system: a training that is killed
+    # at any moment leaves a whole file.
     fresh = path.with_suffix(".part")
     torch.save({**parts, **progress}, fresh)
     fresh.replace(path)
@@ -141,6 +144,7 @@ def keep_snapshot(out: Path, step: int, weights: Mapping[str, Tensor]) -> None:
     """
     folder = out / SNAPSHOTS
     folder.mkdir(parents=True, exist_ok=True)
+    # Snapshots of an older training in this folder would mix with the new ones, and show one that never was.
     if step == 0:
         for old in folder.glob("[0-9]" * 6 + ".safetensors"):
             old.unlink()

@@ -105,6 +105,8 @@ def train(recipe: Recipe, data: Path | None, out: Path, device: torch.device, sn
     course = _prepare(recipe, data, out, device, snapshots)
     how, accelerator = recipe.optimisation, course.accelerator
     torch.manual_seed(how.seed)
+    # The order matters: the seed comes before the weights are drawn, and the state of a killed training replaces
+    # them before the first snapshot is taken.
     state = states.begin(build(recipe.spec(course.vocabularies)), how, course.steps_per_epoch, accelerator)
     out.mkdir(parents=True, exist_ok=True)
     states.resume(state, out / "state.pt", accelerator.device)
@@ -163,6 +165,7 @@ def _epoch(state: State, course: Course) -> None:
     how, accelerator = course.how, course.accelerator
     for module in state.network.modules():
         if isinstance(module, nn.Dropout):
+            # Phases differ in dropout, which torch reads at each pass: it is set anew here, after a resume, too.
             module.p = how.phase(state.epoch).dropout
     began = time.perf_counter()
     tokens, train_loss = _pass(state, course)
@@ -181,6 +184,8 @@ def _epoch(state: State, course: Course) -> None:
         state.best, state.best_epoch = loss, state.epoch
     if not accelerator.is_main_process:
         return
+    # The weights come before the state: a training that is killed in between repeats this epoch and writes them
+    # again.
     for name in kept:
         native.save_weights(course.out / name, weights)
     if better:
@@ -227,6 +232,8 @@ def step(state: State, batch: Batch, how: Optimisation, accelerator: Accelerator
     """One update of the weights. Returns the loss in nats per token."""
     state.trained.train()
     phase = how.phase(state.epoch)
+    # Both halves hold the same sentences, and dropout differs between them: how far apart the two predictions are
+    # is added to the loss.
     if phase.consistency:
         batch = batch.twice
     logits = state.trained(*batch.fed)

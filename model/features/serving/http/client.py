@@ -96,6 +96,8 @@ class RemoteEngine:
         )
         self._weights: LRUCache[tuple[str, Settings], str] = LRUCache(MOST_REPLIES)
         self._uploads: LruCache[str, tuple[bytes, str]] = LruCache(UPLOAD_BYTES, lambda file: len(file[0]))
+        # Since when the server has not answered; None: it answers. While it is away, each question is tried once
+        # and not for two seconds, so that a page with many questions does not stand still.
         self._away_since: float | None = None
         self._lock = threading.Lock()
 
@@ -167,6 +169,8 @@ class RemoteEngine:
         """Raises EngineMismatch if a model's weights have changed since earlier runs, and drops what was cached of them."""
         key = request.model, request.settings
         with self._lock:
+            # Read and replaced in one step: of two threads that see new weights at the same time, one raises the
+            # error.
             before, self._weights[key] = self._weights.get(key, fingerprint), fingerprint
         if before != fingerprint:
             self._traces.forget(lambda old: old.model == request.model)
@@ -175,6 +179,7 @@ class RemoteEngine:
 
     def _cached_reply(self, question: Question[Any]) -> bytes:
         """The reply to a question, cached if small. While the server is away, an old reply is used."""
+        # An old reply is kept after it is stale: it is what a page shows while the server is away.
         then, kept = self._replies.get(question) or (-FRESH_SECONDS, b"")
         if time.monotonic() - then < FRESH_SECONDS:
             return kept
@@ -199,6 +204,8 @@ class RemoteEngine:
             about = question.request if isinstance(question, RunQuestion) else question
             if not isinstance(about, RunRequest | ModelQuestion) or all(self._uploads.get(name) is None for name in missing):
                 raise
+            # The error names one file, but a server that was started anew has lost them all: everything that this
+            # question names is sent again, and then it is asked once more, not in a loop.
             for value in (about.model, *dict(about.settings).values()):
                 for sent in filter(None, map(self._uploads.get, sent_names(value))):
                     self._upload(*sent)

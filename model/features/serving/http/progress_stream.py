@@ -125,6 +125,8 @@ def _unpack(chunks: Iterable[bytes], listener: Listener | None, most: int) -> tu
         received += chunk
         if len(received) > most:
             raise too_long(most)
+        # Chunks end anywhere, in the middle of a line or of a trace. As much as is whole is read, and the rest
+        # waits for the next chunk. After the status line, all that comes is the reply.
         while not status and (len(received) >= length if length else b"\n" in received):
             if length:
                 partial, received, length = bytes(received[:length]), received[length:], 0
@@ -162,6 +164,7 @@ def _disconnect(response: httpx.Response) -> None:
     """Ends a connection that another thread reads from; that thread gets an httpx.TransportError."""
     if (stream := response.extensions.get("network_stream")) is not None:
         with suppress(OSError):  # it has ended already
+            # Closing it would not wake the other thread, which waits for bytes in the system; a shutdown does.
             stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
 
@@ -178,6 +181,8 @@ def with_progress(answer: Answer) -> Answer:
             LISTENER.set(feed.put)  # for this task and the thread that it starts
             return await answer(request)
 
+        # Either the request is refused, which is an ordinary reply with its own status, or it is admitted, and the
+        # status 200 of the stream can be sent before anybody knows how the run ends.
         replying, admission = asyncio.create_task(reply()), asyncio.create_task(admitted.wait())
         _replies.add(replying)
         replying.add_done_callback(_replies.discard)

@@ -100,6 +100,8 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
 
     def answering(endpoint: Endpoint) -> Callable[[Request, bytes], tuple[bytes, str]]:
         def answer(request: Request, data: bytes) -> tuple[bytes, str]:
+            # In a thread: reading JSON of megabytes and packing a trace would stop the event loop, and with it all
+            # callers.
             question = _read(endpoint, data)
             access.check_question(question)
             peer = request.client.host if request.client else ""
@@ -129,6 +131,7 @@ async def _cancelled_on_disconnect(request: Request) -> AsyncIterator[None]:
     cancel_token = CancelToken()
 
     async def watch() -> None:
+        # The body has been read by now. All that is left to come is the message that the caller has gone.
         while (await request.receive())["type"] != "http.disconnect":
             pass
         cancel_token.cancel()
@@ -198,6 +201,7 @@ def _with_error_replies(asked: Answer, metrics: EngineMetrics) -> Answer:
             words = f"the engine's host met an error that nobody foresaw (incident {incident}, see its log)"
             response = JSONResponse(HeadlightError(detail=words).to_json(), 500)
         response.headers[WIRE_VERSION_HEADER] = WIRE_VERSION
+        # The rest of a body that was not read would be taken for the next request of the connection.
         if response.status_code in UNREAD:
             response.headers["connection"] = "close"
         seconds = time.perf_counter() - began
