@@ -53,7 +53,7 @@ class OneOf:
         return value in self.names
 
     @property
-    def said(self) -> str:
+    def in_words(self) -> str:
         """The allowed values."""
         return ", ".join(self.names)
 
@@ -108,7 +108,7 @@ def check(described: Any) -> None:
     for field_, option in described_fields(described):
         value = getattr(described, field_.name)
         if option.allowed is not None and value != field_.default and value not in option.allowed:
-            raise BadSetting(name=field_.name, found=value, allowed=option.allowed.said)
+            raise BadSetting(name=field_.name, found=value, allowed=option.allowed.in_words)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Between:
         return self.lowest <= value <= self.highest
 
     @property
-    def said(self) -> Words:
+    def in_words(self) -> Words:
         """The allowed values, in words."""
         return self.words or phrase("from {lowest:,} to {highest:,}", lowest=self.lowest, highest=self.highest)
 

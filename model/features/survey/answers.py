@@ -75,7 +75,7 @@ def answer(question: MeasureTexts, runner: Runner, resources: Resources) -> Meas
     if question.variant == "repeated":
         spec, numbers = to_json(runner.info.spec), range(question.first, question.first + len(question.texts))
         question = replace(question, texts=tuple(repetition(number, spec) for number in numbers))
-    answers = of_each(question.texts, resources, lambda number, text: _one(question, network, resources, number, text))
+    answers = of_each(question.texts, resources, lambda number, text: _measure_text(question, network, resources, number, text))
     measured = _gathered(runner.fingerprint, answers)
     good = [text for number, text in enumerate(question.texts) if number not in measured.problems]
     if question.variant == "compared" and question.first == 0 and good:
@@ -93,7 +93,9 @@ def _copying(question: MeasureTexts, text: Text, runner: Runner, resources: Reso
     return np.array([scores.get((site, head), np.nan) for site, heads in sites.items() for head in range(heads)])
 
 
-def _one(question: MeasureTexts, runner: Runner, resources: Resources, number: int, text: Text) -> _Measured | HeadlightError:
+def _measure_text(
+    question: MeasureTexts, runner: Runner, resources: Resources, number: int, text: Text
+) -> _Measured | HeadlightError:
     """The measures of one text, or why there are none. The run itself is not kept."""
     request = text.request(question, question.edits, runner.info.spec.encoder is not None, ("context",))
     try:

@@ -76,6 +76,7 @@ def measured_on(
         CannotSurvey: no text could be run.
         HeadlightError: whatever the engine refuses.
     """
+    # One text that cannot be run is no reason to stop; if none can, the first error says why.
     problem: InputError | None = None
     for text in texts[matters.done :]:
         try:
@@ -95,6 +96,7 @@ def _with(matters: Matters, effects: HeadEffects) -> Matters:
     assert effects.without is not None
     losses = {(head.site, head.head): -float(changes.mean()) for head, changes in zip(effects.heads, effects.without, strict=True)}
     values = np.array([losses.get(head, np.nan) for head in matters.heads])
+    # Welford's way of adding one value to a mean and a sum of squares, which needs no text that came before.
     count, apart = matters.count + 1, values - matters.mean
     mean = matters.mean + apart / count
     return replace(matters, done=matters.done + 1, count=count, mean=mean, squares=matters.squares + apart * (values - mean))

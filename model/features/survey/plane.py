@@ -74,7 +74,9 @@ def plane(texts: Sequence[HeadInText], way: Way = "components") -> Plane:
     scale = _scale(q, k)
     queries, keys = aligned(q, k, scale)
     both = np.concatenate([queries, keys])
+    # Queries and keys are drawn in one plane, so they are projected together.
     points, shares = _components(both) if way == "components" else (_umap(both), ())
+    # Measured in the plane and in the whole space: the second says how much the projection itself has cost.
     near = [_in_rows(flat[: len(q)], flat[len(q) :], rows) for flat in (points, both)]
     lengths = [len(text.queries) for text in texts], [len(text.keys) for text in texts]
     return Plane(
@@ -94,6 +96,7 @@ def plane(texts: Sequence[HeadInText], way: Way = "components") -> Plane:
 def _components(both: Array) -> tuple[Array, tuple[float, ...]]:
     """[point, 2], points along the first two principal components, and the shares of the variance along these."""
     centered = both - both.mean(axis=0)
+    # `eigh` sorts from small to large, so the last two axes are the first two components.
     values, axes = np.linalg.eigh(centered.T @ centered)
     axes = axes[:, ::-1][:, :2]
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), range(axes.shape[1])])  # of both directions always the same one
@@ -122,6 +125,8 @@ def aligned(q: Array, k: Array, scale: float) -> tuple[Array, Array]:
     Args:
         q, k: [query, head_dim], [key, head_dim].
     """
+    # Neither step changes an attention weight: a factor that cancels in q·k, and the same vector added to all keys,
+    # which adds the same number to all scores of a row.
     queries, keys = scale * q, k / scale
     return queries, keys + (queries.mean(axis=0) - keys.mean(axis=0))
 
@@ -202,5 +207,6 @@ def clusters(points: Array, count: int) -> Array:
     spread = points / max(float(points.std()), np.finfo(float).tiny)
     _, clusters = kmeans2(spread, min(count, different), minit="++", seed=0, missing="warn")
     sizes = np.bincount(clusters, minlength=count)
+    # The largest cluster is number 0, whichever one k-means came upon first.
     order = np.argsort(-sizes, kind="stable")
     return np.asarray(np.argsort(order, kind="stable")[clusters])

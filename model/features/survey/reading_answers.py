@@ -19,12 +19,12 @@ def answer(question: ReadHead, runner: Runner, resources: Resources) -> HeadRead
         UnknownSite, UnknownHead: the network has no such head.
     """
     site = Site.parse(question.site)
-    answers = of_each(question.texts, resources, lambda _number, text: _one(question, site, runner, resources, text))
+    answers = of_each(question.texts, resources, lambda _number, text: _read_text(question, site, runner, resources, text))
     problems = {number: answer.to_json() for number, answer in enumerate(answers) if isinstance(answer, HeadlightError)}
     return HeadRead(runner.fingerprint, tuple(answer if isinstance(answer, HeadInText) else None for answer in answers), problems)
 
 
-def _one(question: ReadHead, site: Site, runner: Runner, resources: Resources, text: Text) -> HeadInText | HeadlightError:
+def _read_text(question: ReadHead, site: Site, runner: Runner, resources: Resources, text: Text) -> HeadInText | HeadlightError:
     """The head in one text, or why there is none. The run itself is not kept."""
     request = text.request(question, question.edits, runner.info.spec.encoder is not None, ("qkv",))
     try:

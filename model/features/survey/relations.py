@@ -94,6 +94,8 @@ def accuracies(relations: Relations, sites: Mapping[str, int], head: int | None 
         sites: with their numbers of heads.
         head: this head instead of the best one.
     """
+    # Words are counted for each site, since all of its heads see the same; heads have their own counts of right
+    # answers.
     site_of = np.repeat(np.arange(len(sites)), list(sites.values()))
     results = []
     for name, counted in relations.by_name.items():
@@ -104,6 +106,7 @@ def accuracies(relations: Relations, sites: Mapping[str, int], head: int | None 
             best = int(shares.argmax()) if head is None else head
             if not words[best]:
                 continue
+            # What a head without any grammar could reach: it always points, say, one word to the left.
             offsets = counted.offsets[site_of[best], way]
             offset = int(offsets.argmax())
             baseline = float(offsets[offset] / words[best])
@@ -123,6 +126,7 @@ def relations_of(trace: Trace, source: str | tuple[int, ...], tree: str) -> Rela
     sites = list(trace.attention.values())
     heads, shape = sum(attention.heads for attention in sites), (len(sites), len(DIRECTIONS))
     counts: dict[str, Counted] = {}
+    # All relations of the text get their arrays first, so that each site can add to them; zeros are counts, too.
     for word in words:
         if word.head >= 0 and word.relation not in counts:
             offsets = np.zeros((*shape, 2 * FARTHEST + 1), np.int64)
@@ -145,14 +149,17 @@ def _count(
         site, first: number of the site, and of its first head.
     """
     queries, keys = attention.mask.shape
+    # A word may be several tokens. From here on everything is counted in words, as the parse is.
     table, _ = matrix(np.asarray(attention.weights), to[:queries], to[:keys], len(words), len(words))
     mask = np.broadcast_to(np.asarray(attention.mask, bool), (queries, keys))
     allowed = matrix(mask[None].astype(np.float64), to[:queries], to[:keys], len(words), len(words))[0][0] > 0
+    # A word is never its own governor, so the weight on itself is not an answer, neither right nor wrong.
     np.fill_diagonal(allowed, False)
     table = np.where(allowed, table, -1.0)
     for way, (weights, possible) in enumerate(((table, allowed), (table.swapaxes(1, 2), allowed.T))):
         predicted = weights.argmax(axis=2)  # [head, word]
         for number, word in enumerate(words):
+            # With a single word to choose from, every head would be right.
             if word.head >= 0 and possible[number, word.head] and possible[number].sum() >= 2:
                 counts = by_relation[word.relation]
                 counts.words[site, way] += 1

@@ -42,6 +42,7 @@ class Criterion:
 
     def can_be_of(self, site: str) -> bool:
         """Whether heads of a site, in its text form, can have it."""
+        # An induction head reads what a head of an earlier layer wrote, so the very first layer cannot have one.
         _stack, pass_, layer, kind = site.split(".")
         return self.cross in (None, kind == "cross") and not (self.later and pass_ == layer == "0")
 
@@ -111,6 +112,8 @@ def _roles_of(statistics: Statistics, means: tuple[Array, Array, Array], head: i
             continue
         mean = float(statistics.mean[head, column])
         shuffled, untrained, repeated = (float(values[head, column]) for values in means)
+        # Large is not enough: in short texts even a random head has much weight on the first token. A role needs a
+        # mean that is also well above what shuffled rows and untrained weights reach.
         if mean < criterion.threshold or mean < TIMES * max(shuffled, untrained):
             continue
         if not criterion.repeated or repeated >= criterion.threshold:
@@ -122,6 +125,7 @@ def _rest(statistics: Statistics, head: int, criterion: Criterion) -> tuple[str,
     """What a head does in those sampled texts in which it does not reach the threshold of a criterion."""
     names = [other.measure for other in CRITERIA if other.measure not in (criterion.measure, "near_diagonal", "antidiagonal")]
     values = statistics.sampled[:, head, list(MEASURES).index(criterion.measure)]
+    # Only texts in which the measure has a meaning count as texts that fall short of it: NaN is no small number.
     others = statistics.sampled[np.isfinite(values) & (values < criterion.threshold)][:, head]
     means = {
         name: float(np.nanmean(column)) for name in names if np.isfinite(column := others[:, list(MEASURES).index(name)]).any()

@@ -149,6 +149,7 @@ class Survey:
     @cached_property
     def roles(self) -> list[tuple[Role, ...]]:
         """The roles of each head; none before the baselines are there, and none of a share."""
+        # A role is a statement about all texts, which a share alone cannot make.
         if self.share != (1, 1):
             return roles(self.statistics, None, None, None)
         baselines = (self.baselines.get(variant) for variant in BASELINES)

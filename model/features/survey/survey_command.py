@@ -154,6 +154,8 @@ def _surveyed(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: P
     start = begun(question, chosen, share)
     if out is not None and out.exists():
         before = tables.read(out)
+        # The file may only go on with the very same survey. The weights are compared later: they are known after a
+        # batch.
         if replace(before.about, fingerprint="") != start.about or before.share != share:
             allowed = f"a file of this survey, or a new one: it holds one of {before.about.model} over {before.about.texts}"
             raise BadSetting(name="--out", found=str(out), allowed=allowed)
@@ -167,6 +169,8 @@ def _surveyed(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: P
                 on_count(result.steps[0] - began, result.steps[1] - began)
                 if number % SAVE_EVERY == 0:
                     _save(result, out)
+        # Also where a key was pressed or a text failed: what was read so far is kept, and the next call goes on
+        # from there.
         finally:
             _save(result, out)
     return result

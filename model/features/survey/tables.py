@@ -197,8 +197,8 @@ def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str
         if name in others["baselines"]
     }
     quoted = {
-        int(number): validated(Text, dict(zip(("source", "target", "links", "tree"), own_, strict=False)), "survey.quoted")
-        for number, own_ in others["quoted"].items()
+        int(number): validated(Text, dict(zip(("source", "target", "links", "tree"), parts, strict=False)), "survey.quoted")
+        for number, parts in others["quoted"].items()
     }
     if not set(statistics.chosen) <= set(quoted):
         raise ValueError("texts are missing")

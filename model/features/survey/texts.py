@@ -72,6 +72,7 @@ def bundled(model: str) -> Texts:
     texts = read(lines, name or "multi30k.tsv.gz")
     if name:
         return texts
+    # The pairs are German and English; every other model gets the English half as single texts.
     return Texts("multi30k (en)", tuple(Text(str(text.target)) for text in texts.items), texts.empty)
 
 
@@ -128,6 +129,7 @@ def read(content: str, name: str) -> Texts:
         BadTexts: as for `read_file`.
     """
     ending = name.removesuffix(".gz").rpartition(".")[2].lower()
+    # The ending decides, and not the content: a text in lines may look like a table.
     rows = {"csv": _csv, "conllu": _conllu}.get(ending, _lines)(content, name)
     items: list[Text] = []
     empty = 0
@@ -181,6 +183,7 @@ def _lines(content: str, name: str) -> Iterator[tuple[int, Text]]:
 
 def _csv(content: str, name: str) -> Iterator[tuple[int, Text]]:
     """A table whose header names `source` and maybe `target` and `links`; all lines have the same number of columns."""
+    # Strict: without it a quote that never ends would silently take the rest of the file into one cell.
     table = csv.reader(StringIO(content), strict=True)
     try:
         names = next(table, [])
@@ -270,6 +273,7 @@ def repetition(number: int, spec: Mapping[str, Any]) -> Text:
 
     Source: Olsson et al. 2022, "In-context Learning and Induction Heads", section 4.
     """
+    # The number of the text is the seed, so a text is the same in each share of a survey and after a resume.
     draw, stacks = random.Random(number), [stack for stack in (spec.get("encoder"), spec.get("decoder")) if stack]
     if not stacks or not stacks[0].get("vocab"):
         raise CannotSurvey(reason=phrase("this network reads no tokens"))
