@@ -12,11 +12,11 @@ from model.engine.api import (
     Export,
     Fetch,
     Find,
-    Found,
     Gauges,
     Healthy,
     Inspect,
     Listing,
+    Meaning,
     Models,
     Offered,
     Receive,
@@ -39,7 +39,7 @@ def _models(engine: Runtime, _question: Models) -> Listing:
     return Listing(engine.device_name, engine.list.infos(engine.store.names()))
 
 
-def _find(engine: Runtime, question: Find) -> Found:
+def _find(engine: Runtime, question: Find) -> Meaning:
     return offers.find(question.text, engine.store.holds)
 
 

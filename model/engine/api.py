@@ -157,7 +157,7 @@ class Offered(Question[Offers]):
 
 
 @dataclass(frozen=True)
-class Found:
+class Meaning:
     """What a typed name means.
 
     Attributes:
@@ -172,7 +172,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Find(Question[Found]):
+class Find(Question[Meaning]):
     """What a typed name, or the address of a page of the Hub, means. The Hub is asked where the model is not on this machine."""
 
     text: str

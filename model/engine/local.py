@@ -57,7 +57,8 @@ class LocalEngine:
         HEADLIGHT_MEMORY and HEADLIGHT_HUB, if set, choose the folder of checkpoints, the device, CPU threads, the default
         precision, memory, and what names of the Hub may do.
 
-        The default is half of the cores: two threads on a busy two-core machine can be ten times slower than one.
+        Without HEADLIGHT_THREADS, half of the cores compute: two threads on a busy two-core machine can be ten times slower than
+        one.
 
         Raises:
             BadSetting: a variable has a value that is not allowed.

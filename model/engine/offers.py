@@ -7,7 +7,7 @@ from model import known_models
 from model.checkpoints.hub import cache, fetching
 from model.checkpoints.hub.names import HubName, mode, parsed
 from model.checkpoints.hub.plans import Plan
-from model.engine.api import Found, Offer, Offers
+from model.engine.api import Meaning, Offer, Offers
 from model.engine.scheduling.queue import on_cancel
 from model.errors import HubOff, NotFetched, UnknownModel
 from model.trace.progress import LISTENER, Progress
@@ -38,7 +38,7 @@ def offered() -> Offers:
     )
 
 
-def find(text: str, holds: Callable[[str], bool]) -> Found:
+def find(text: str, holds: Callable[[str], bool]) -> Meaning:
     """What a typed text means.
 
     Args:
@@ -52,18 +52,18 @@ def find(text: str, holds: Callable[[str], bool]) -> Found:
     # From the nearest to the farthest: a model of the list, one of the catalogue, one in the Hub's cache, and only
     # then a question to the Hub, which takes a connection.
     if holds(text):
-        return Found(model=text)
+        return Meaning(model=text)
     if text in known_models.catalogue():
-        return Found(known=text)
+        return Meaning(known=text)
     if (name := parsed(text)) is None:
         raise UnknownModel(asked=text, there=", ".join([*known_models.catalogue(), *cache.repos()]))
     if mode() == "off":
         raise HubOff(model=name.typed)
     if (path := cache.find(name)) is not None:
-        return Found(model=cache.pinned(str(name), path))
+        return Meaning(model=cache.pinned(str(name), path))
     plan = fetching.plan(name, on_cancel)
     fetched = cache.find(HubName(plan.title, plan.commit))  # under a newer name, or by another branch
-    return Found(plan=plan) if fetched is None else Found(model=plan.name)
+    return Meaning(plan=plan) if fetched is None else Meaning(model=plan.name)
 
 
 def fetch(what: str | Plan) -> str:

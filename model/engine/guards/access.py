@@ -47,8 +47,8 @@ STATUS: dict[type[Refused], int] = {
 """HTTP status by what is refused."""
 
 WORK_AT_ONCE, MOST_WORK = 10, 100
-"""How many times as many runs as requests the questions of a caller may cost at once, and how many times as many a single one may,
-after which its caller waits the longer."""
+"""Factors of `burst`: the runs that the questions of a caller may cost at once, and the runs that a single question may cost. After
+a question of more than the former, its caller waits until the rest is paid back."""
 
 
 @dataclass

@@ -33,7 +33,7 @@ class Session:
 
     @property
     def typing(self) -> "Session":
-        """The session that follows what is typed on the page of this one: neither's runs supersede the other's."""
+        """The session of the runs that follow what is typed on this page. They and the page's own runs never supersede each other."""
         return replace(self, id=f"{self.id}{_TYPING}")
 
     @property

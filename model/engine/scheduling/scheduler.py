@@ -33,7 +33,8 @@ MOST_RUNNING = 32
 """Most simultaneous runs, each with a thread of its own."""
 
 DEADLINE = 120.0
-"""Longest time that a caller waits without hearing how far the work is. Who hears it waits on, and can stop it."""
+"""Longest time that a caller waits without any report of progress. A caller who hears reports goes on waiting: they can see how far
+the work is, and stop it."""
 
 IDLE_SECONDS = 10.0
 """A worker thread that is idle for so long ends."""
@@ -319,8 +320,11 @@ class Scheduler:
             return _as_exception(error)
 
     def _tried_alone(self, ticket: Ticket) -> Any:
-        """The outcome of a run that had too little memory. What the runs beside it recorded may have taken it: it begins again when
-        they have ended, or failed like this one. Else a device with room for one run would refuse all that ask at once."""
+        """The outcome of a second try of a run that had too little memory, made while no other run computes.
+
+        The runs beside it may have held what it needed. Without this, a device with room for one run would refuse several runs
+        that came at the same time, although it can do them one after the other.
+        """
         with self._lock:
             # All failed runs wait for the same moment: when every run that still goes is one of those that failed.
             # Then nobody is left whose end could free memory, and they go one after the other.

@@ -13,7 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from model.engine.api import Describe, Engine, Fetch, Find, Found, ModelInfo, Models, Offer, Offered, Offers, Plan
+from model.engine.api import Describe, Engine, Fetch, Find, Meaning, ModelInfo, Models, Offer, Offered, Offers, Plan
 from model.errors import HeadlightError
 from viz.i18n.translate import _, _n, amount_of_bytes, error_message, in_millions, said
 from viz.labels import tokens
@@ -47,7 +47,7 @@ class Opening:
     """
 
     typed: str = ""
-    found: Found | None = None
+    found: Meaning | None = None
     refused: HeadlightError | None = None
     fetching: str | Plan = ""
     stopped: bool = False

@@ -12,7 +12,7 @@ from model.checkpoints import loader
 from model.checkpoints.hub import cache
 from model.checkpoints.hub.names import HubName
 from model.cli import view as viewing
-from model.engine.api import Describe, Explain, Fetch, Find, Found, Inspect, Offered, Run
+from model.engine.api import Describe, Explain, Fetch, Find, Inspect, Meaning, Offered, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import CannotRun, HubAway, MissingFile, NotFetched, UnknownModel
 from model.requests.request import Decoding, RunRequest
@@ -114,7 +114,7 @@ def test_an_engine_finds_fetches_and_runs_by_name(hub: Hub, tmp_path: Path) -> N
         (offer,) = engine.ask(Offered()).cached
         assert (offer.name, offer.title, offer.layers, offer.heads, offer.about) == (PINNED, NAME, 2, 3, "main")
         hub.fails, hub.asked = {"/": 503}, []
-        assert engine.ask(Find("gpt2")) == Found(model=PINNED)
+        assert engine.ask(Find("gpt2")) == Meaning(model=PINNED)
         info = engine.ask(Describe("hub:gpt2"))
         assert (info.name, info.title, info.problem) == (PINNED, NAME, {})
         request = RunRequest(f"hub:{NAME}", TEXT, decoding=Decoding(max_length=2))
