@@ -33,7 +33,7 @@ class Session:
 
     @property
     def typing(self) -> "Session":
-        """The session of the runs that follow what is typed on this page. They and the page's own runs never supersede each other."""
+        """The session of runs that follow what is typed on this page. The page's own runs and these never supersede each other."""
         return replace(self, id=f"{self.id}{_TYPING}")
 
     @property

@@ -320,7 +320,7 @@ class Scheduler:
             return _as_exception(error)
 
     def _tried_alone(self, ticket: Ticket) -> Any:
-        """The outcome of a second try of a run that had too little memory, made while no other run computes.
+        """The outcome of a second try of a run that had too little memory, made when those beside it have ended, or failed like it.
 
         The runs beside it may have held what it needed. Without this, a device with room for one run would refuse several runs
         that came at the same time, although it can do them one after the other.
