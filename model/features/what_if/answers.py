@@ -91,10 +91,12 @@ def answer_of_engine(
         TooManyTokens: this server does not measure runs of that length.
         Refused: the caller may not have so much computed, or not now.
     """
+    # The run itself is an ordinary one, and is found in the engine's store if it was shown before. Only the copies are new work.
     loaded = engine.network(question.request.model, question.request.settings)
     request, prompt = forced_run(loaded.runner, question.request, engine.device, engine.most_positions)
     trace, runner = engine.traced(request)
     engine.check_measured_length(trace)
+    # The precision that the run really had: results of a default and of the same precision by its name are one.
     about = replace(question.request, precision=trace.request["precision"])
 
     def work(ask: Ask, report: Report) -> Result:

@@ -56,11 +56,14 @@ class Silencer:
         chosen = silenced[:, :, None, None]
 
         def silence(context: Tensor, start: int) -> Tensor:
+            # Three cases: zeros; one mean for all rows, where all rows are there at once; and of a decoder, for each row the mean
+            # of the rows up to it, which is what a run that writes token by token can know.
             if not self.mean:
                 return context.masked_fill(chosen, 0.0)
             if site.stack == "encoder" or self.of_source:
                 all_ = torch.ones(context.shape[2], device=context.device)
                 valid = self.valid if self.valid is not None and site.stack == "encoder" else all_
+                # Padding has weight 0, every other position the same weight.
                 weights = (valid / valid.sum()).to(context)[:, None]
                 return torch.where(chosen, (context * weights).sum(dim=2, keepdim=True), context)
             counts = torch.arange(1, context.shape[2] + 1, device=context.device)[:, None]  # a copy is fed from its first row on
@@ -106,10 +109,13 @@ class Copies:
 
     def of(self, stack: str) -> list[bytes]:
         """For each row what is changed in a stack: rows that are equal in it give the same bytes."""
+        # Everything that a copy changes in the stack becomes one row of numbers. Where copies differ in more than that (`apart`),
+        # their row number makes each different.
         parts = [np.arange(len(self))[:, None] * self.apart]
         if self.silenced is not None:
             parts.append(self.silenced[:, self._heads(stack)].astype(np.int64))
         if self.edges is not None:
+            # Equal edges get equal numbers; 0 means no edge in this stack.
             numbers = {edge: number for number, edge in enumerate(dict.fromkeys(self.edges), start=1)}
             parts.append(np.array([[numbers[edge] if edge and edge.site.stack == stack else 0] for edge in self.edges]))
         ids = self.source if stack == "encoder" else self.fed
@@ -131,10 +137,13 @@ class Copies:
         """For each row the number of the first site where it differs from what all have in common; of sites: nowhere."""
         first = np.full(len(self), len(self.sites))
         if self.silenced is not None:
+            # `argmax` of booleans is the first True: the first head that is silenced here and not in all copies. Where there is
+            # none it is 0 by accident, hence `any`.
             differs = self.silenced & ~self.silenced.all(axis=0)
             of_head = np.repeat(np.arange(len(self.sites)), list(self.sites.values()))
             first = np.where(differs.any(axis=1), of_head[differs.argmax(axis=1)], first)
         if self.edges is not None:
+            # An edge is never common to all copies, not even if all have the same one.
             numbers = {site: number for number, site in enumerate(self.sites)}
             first = np.minimum(first, [numbers[edge.site] if edge else len(numbers) for edge in self.edges])
         return first
@@ -147,8 +156,11 @@ class Copies:
             passes: [row], how much of the network each goes through.
             units: says how many passes the next batch should take; it has one row at least.
         """
+        # Neighbors in this order begin to differ in the same layers, so a batch of them has the longest way in common.
         left = np.argsort(self.first_sites(), kind="stable")
         while len(left):
+            # As many of the next copies as together take at most `units()` passes: copies that differ late count as a part of a
+            # pass.
             within = int(np.searchsorted(np.cumsum(passes[left]), units(), side="right"))
             batch, left = np.split(left, [max(1, min(most, within))])
             yield batch
@@ -189,7 +201,9 @@ def _forbidding(site: Site, heads: int, edges: Sequence[Edge | None]) -> Interve
     each_head = any(edge.head is not None for _, edge in forbidden)
 
     def forbid(mask: Tensor, start: int) -> Tensor:
+        # Masks usually have one row and one head for all: now each copy gets a row, and each head only if an edge names one.
         wide = mask.expand(len(edges), heads if each_head else -1, -1, -1).clone()
+        # A copy is fed all at once, so positions are indices, and `start` is 0.
         for row, edge in forbidden:
             head = slice(None) if edge.head is None else edge.head
             query = slice(None) if edge.query is None else edge.query
@@ -210,6 +224,7 @@ def chained(first: Mapping[str, Intervention], then: Mapping[str, Intervention])
             return change
         return lambda value, start: after(before(value, start), start)
 
+    # The names of `first` keep their order, then come those that only `then` has.
     return {name: both(name) for name in (*first, *(name for name in then if name not in first))}
 
 
@@ -223,6 +238,7 @@ class Layout:
 
     def __init__(self, sites: dict[Site, int], layers: Sequence[tuple[str, int, int]]) -> None:
         columns = columns_of(sites)
+        # A layer of a decoder has up to two sites, self and cross, in the order in which they run.
         of_layer: list[list[Site]] = [[] for _ in layers]
         for site in sites:
             of_layer[layers.index((site.stack, site.pass_, site.layer))].append(site)
@@ -276,6 +292,7 @@ class Rows:
 
     def joining(self, number: int, first: bool) -> list[int]:
         """How many copies join in front of a layer, site by site; in front of a stack's first one all that differ before, too."""
+        # Those of a site stand together, since the batch is sorted by site.
         sites = slice(self.layout.sites_before[number], self.layout.sites_before[number + 1])
         early = [self.before(number)] if first else []
         return [count for count in (*early, *self._counts[sites]) if count]
@@ -288,6 +305,7 @@ class Rows:
         """
         silenced = None if self.copies.silenced is None else self.copies.silenced[rows]
         if silenced is not None and common and self.common.silenced is not None:
+            # What all have in common is the last row; of edges it has none.
             silenced = np.concatenate([silenced, self.common.silenced])
         edges = None if self.copies.edges is None else (*self.copies.edges[rows], *((None,) if common else ()))
         part = Copies(self.copies.sites, silenced, edges, silencer=self.copies.silencer)

@@ -35,18 +35,23 @@ def edge_effects(question: Edges, scorer: Scorer, trace: Trace, on_count: OnCoun
             found=question.token,
             allowed=phrase("a whole number from 0 to {last}, because the target has no more tokens", last=last),
         )
+    # A row of the result is a site, or a head of one; a column is a key. Only keys that the mask allows are measured.
     rows = list(_rows(question, sites(example.runner.info.spec)))
     query = example.first + question.token
     allowed = [_looking(trace, site, query).any(axis=0) for site, _ in rows]
     places = [(row, key) for row, keys in enumerate(allowed) for key in np.flatnonzero(keys).tolist()]
+    # One copy for each such cell. In the decoder it closes a single row of the mask, in the encoder the key for every row.
     edges = [Edge(*rows[row], query if rows[row][0].stack == "decoder" else None, key) for row, key in places]
+    # The first copy forbids nothing: all changes are differences from its score.
     scores = scorer.score(Copies(sites(example.runner.info.spec), edges=(None, *edges)), on_count)
     widest = max(trace.attention[site].mask.shape[1] for site, _ in rows)
+    # Sites have different numbers of keys; NaN fills what a row does not have, and keys that its mask forbids anyway.
     changes, emptied = np.full((len(rows), widest), np.nan), np.zeros((len(rows), widest), bool)
     for (row, key), score in zip(places, scores[1:, question.token], strict=True):
         changes[row, key] = score - scores[0, question.token]
         looking = _looking(trace, rows[row][0], query)
-        emptied[row, key] = (looking[:, key] & (looking.sum(axis=1) == 1)).any()  # a row that may look at nothing but this key
+        # True where some row may look at nothing but this key.
+        emptied[row, key] = (looking[:, key] & (looking.sum(axis=1) == 1)).any()
     return EdgeEffects(
         tokens=example.tokens,
         ids=tuple(example.following.tolist()),

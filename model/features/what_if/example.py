@@ -85,13 +85,16 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
         )
     if spec.encoder is not None:
         return request, 0
+    # A language model has one strip. Its target is what it writes after the prompt, or a target that is joined to the prompt here.
+    # Where nothing is written, it is the prompt itself, from its second token on.
     reader = Reader(runner.tokenizers, device, most)
     prompt = reader.read("source", request.source, spec.writer).tokens.ids
     if request.target is None:
         return request, len(prompt) if request.decoding.max_length else 1
     given = reader.read("source", request.target, spec.writer).tokens
     typed = isinstance(request.target, str)
-    start = next((position for position, special in enumerate(given.special) if typed and not special), 0)  # no second start token
+    # No second start token.
+    start = next((position for position, special in enumerate(given.special) if typed and not special), 0)
     allowed, reason = reader.room(spec.writer)
     if (needed := len(prompt) + len(given) - start) > allowed:
         raise TooManyTokens(found=needed, allowed=allowed, reason=reason, strip="both")
@@ -118,7 +121,10 @@ def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, d
         raise CannotMeasure(reason=phrase("the target has no token after the first one"))
     ids = torch.tensor(written, device=device)
     rows = next(attention.mask.shape[0] for site, attention in trace.attention.items() if site.stack == "decoder")
-    opened = any(isinstance(edit, Allow) for edit in request.edits)  # then even the last token can be looked at, where it was fed
+    # The last token of a strip is predicted and read by nobody, so it is not fed.
+    # Unless an edit opened masks: then even it can be looked at, where it was fed.
+    opened = any(isinstance(edit, Allow) for edit in request.edits)
+    # The edits of the run belong to every copy: exchanged words, swapped layers and interventions are made here, once.
     edited = EditedRun(runner, request, strips, lambda other: run(runner, other, device, str(device), most=most))
     source = None if prompt else _source(runner, request, trace, device, most)
     return Example(
@@ -189,6 +195,7 @@ class ForcedStates:
 
     def log_probabilities(self) -> Tensor:
         """[row, token]: the token's own logit minus log Σ exp over all logits."""
+        # log Σ exp over all words is that of the parts' own log Σ exp, so all logits never exist at the same time.
         sums = [torch.stack([_log_sum_exp(logits) for logits in self._chunks(states)]).logsumexp(dim=0) for states in self._rows()]
         return self._logit_of_token() - torch.cat(sums).view_as(self.states[..., 0])
 
@@ -198,6 +205,7 @@ class ForcedStates:
         for states in self._rows():
             parts = [(*logits.max(dim=-1), _log_sum_exp(logits)) for logits in self._chunks(states)]
             values, places, sums_of_exp = (torch.stack(part) for part in zip(*parts, strict=True))
+            # Of each part its largest logit and its place there; of these the largest, and which part it is in, give the id.
             chunk = values.argmax(dim=0)
             sums.append(sums_of_exp.logsumexp(dim=0))
             ids.append(places.gather(0, chunk[None])[0] + self._words(len(states)) * chunk)
@@ -220,6 +228,7 @@ class ForcedStates:
     def _chunks(self, states: Tensor) -> Iterator[Tensor]:
         """Logits [row, word] of some words at a time, all in the same memory: fresh memory costs as much as the product."""
         weight, bias, words = self.output.weight, self.output.bias, self._words(len(states))
+        # Whoever reads these logits must be done with them before the next part overwrites them.
         held = states.new_empty(len(states) * words)
         for begin in range(0, len(weight), words):
             part = weight[begin : begin + words]
@@ -233,5 +242,6 @@ class ForcedStates:
 def _log_sum_exp(logits: Tensor) -> Tensor:
     """log Σ exp [row] of logits [row, word]: a logit minus its logarithmic share, both of the first word. Overwrites `logits`."""
     logits = logits.float()
+    # log_softmax(x) = x − log Σ exp, so one word's logit before and after it gives the sum. It is kept before it is overwritten.
     first = logits[:, 0].clone()
     return first - torch.log_softmax(logits, dim=-1, out=logits)[:, 0]

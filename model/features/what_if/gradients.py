@@ -82,17 +82,21 @@ def gradients(scorer: Scorer, baseline: Mapping[str, int | None], on_count: OnCo
         baseline: by stack the id at every position of the baseline; None: vectors of zeros.
         on_count: called with the number of gradients computed so far, and how many there are as far as is known.
     """
+    # Gradient × input is the same sum with a single point, at the input itself (1.0), and a baseline of zeros.
     inputs, baselines = _vectors(scorer, {}), _vectors(scorer, baseline)
     zeros = {name: torch.zeros_like(x) for name, x in inputs.items()}
     every = np.arange(len(scorer.example.following))
     gradient = _Weighing(scorer, (zeros, inputs)).weighed(np.ones(1), np.ones(1), every)[0]
     integral = _Integral(scorer, (baselines, inputs), on_count)
+    # Parts are measured, then all are halved once: how much a word changes by that is the first estimate of its error.
     integral.measure(every)
     integral.halve(np.ones(PARTS, bool))
     integrated, changed = np.full_like(gradient, np.nan), np.full_like(gradient, np.nan)
     lacking, left = np.full(len(every), np.nan), every
     while len(left):
         integral.measure(left)
+        # Tokens that are good enough leave with what they have. For the others the parts that are furthest off are halved and
+        # measured again, until none is left or nothing can be halved any more: then the rest stays NaN.
         state = integral.convergence(left)
         lacking[left], good = state.lacking, state.good
         integrated[left[good]], changed[left[good]] = state.sums[good], state.changed[good]
@@ -123,6 +127,8 @@ class _Convergence:
 
 def _worst(lacking: Array, allowed: Array) -> Array:
     """[part] of bool: for each token the parts that lack most, so many that the others lack less than half of what is allowed."""
+    # Parts from the best to the worst, token by token, with the sum of what they lack up to there. As soon as that sum reaches half
+    # of what is allowed, this part and all worse ones have to become better.
     order = np.argsort(lacking, axis=0)
     rest = np.cumsum(np.take_along_axis(lacking, order, axis=0), axis=0)
     is_worst = np.zeros(lacking.shape, bool)
@@ -146,6 +152,7 @@ class _Integral:
 
     def __init__(self, scorer: Scorer, ends: Ends, on_count: OnCount) -> None:
         self._weighing, self._on_count = _Weighing(scorer, ends), on_count
+        # Places in (-1, 1) and weights that sum to 2: `measure` moves them into each part.
         self._places, self._weights = np.polynomial.legendre.leggauss(POINTS)
         self._edges = np.linspace(0, 1, PARTS + 1)
         self._scores = self._weighing.scores(self._edges)
@@ -163,27 +170,34 @@ class _Integral:
     def measure(self, tokens: Array) -> None:
         """Computes the parts that were not computed yet, for some tokens."""
         parts = np.flatnonzero(~self._done)
+        # From (-1, 1) to a part of the way from edge to edge: places are moved and stretched, weights only stretched.
         width = np.diff(self._edges)[parts, None] / 2
         places, weights = self._edges[parts, None] + width * (self._places + 1), width * self._weights
         before, known = self._gradients, self._gradients + places.size * len(tokens)
         weighed = self._weighing.weighed(places.ravel(), weights.ravel(), tokens, lambda done: self._on_count(before + done, known))
+        # The weighed gradients at the points of a part sum to the integral over it.
         self.sums[np.ix_(parts, tokens)] = weighed.reshape(len(parts), POINTS, *weighed.shape[1:]).sum(axis=1)
         self._gradients = known
         self.points += places.size
         self._done[:] = True
-        for first in parts[:-1]:  # halves follow each other
+        # Halves follow each other.
+        for first in parts[:-1]:
             if (wider := self._wider.pop(self._edges[first], None)) is not None:
+                # What the whole part gave, minus what both halves give: its square, half of it for each half.
                 squares = (self.sums[first] + self.sums[first + 1] - wider)[tokens] ** 2
                 self.squares[first, tokens] = self.squares[first + 1, tokens] = squares / 2
 
     def convergence(self, tokens: Array) -> _Convergence:
         """How far some tokens are, for which all parts were measured."""
+        # Two tests for each token. Its sum: what all parts lack together must be small, and not only because amounts of opposite
+        # signs cancel out. Its words: none may change by much when parts are halved.
         lacks, squares = np.abs(self.lacking[:, tokens]), self.squares[:, tokens]
         sums, lacking = self.sums[:, tokens].sum(axis=0), np.abs(self.lacking[:, tokens].sum(axis=0))
         changed = np.sqrt(squares.sum(axis=0))
         most_lacking, most_changed = TOLERANCE * np.abs(self.difference[tokens]), TOLERANCE * np.abs(sums).max(axis=1)
         is_sum = (lacking <= most_lacking) & (lacks.sum(axis=0) <= CHANCE * np.abs(sums).sum(axis=1))
         are_words = changed.max(axis=1) <= most_changed
+        # Each word of a token that is not good is a column of its own, with the bound of its token, squared like the changes.
         allowed = np.repeat(most_changed[~are_words] ** 2, sums.shape[1])
         worst = _worst(lacks[:, ~is_sum], most_lacking[~is_sum])
         worst |= _worst(squares[:, ~are_words].reshape(len(squares), -1), allowed)
@@ -194,6 +208,7 @@ class _Integral:
         if self.points + 2 * POINTS * which.sum() > MOST_POINTS or (np.diff(self._edges)[which] <= NARROWEST).any():
             return False
         middles = (self._edges[:-1] + self._edges[1:])[which] / 2
+        # A part that is halved is there twice from now on, and both halves count as not computed. The new edge is the middle.
         copies, behind = 1 + which, np.flatnonzero(which) + 1
         self._wider = {float(self._edges[part]): self.sums[part] for part in np.flatnonzero(which)}
         self._done = np.repeat(~which, copies)
@@ -217,6 +232,7 @@ class _Weighing:
 
     def scores(self, places: Array) -> Array:
         """[place, token], log-probabilities at some places of the way."""
+        # Scores need no backward pass: a point counts FORWARD units, as in `weighed`.
         scores, left = list[Array](), places
         while len(left):
             some, left = np.split(left, [self._pace.whole(self._most * FORWARD) // FORWARD or 1])
@@ -231,11 +247,13 @@ class _Weighing:
         """
         rows_done, begin = list[Array](), 0
         while begin < len(places):
+            # A point costs one forward pass and one backward pass for each token.
             units = self._pace.whole(self._most * (FORWARD + len(tokens)))
             span = slice(begin, begin + max(1, units // (FORWARD + len(tokens))))
             parts, rows = list[Array](), len(places[span])
             left = tokens
-            while len(left):  # one point for all tokens can take longer than a moment: the forward pass is computed again then
+            # One point for all tokens can take longer than a moment: the forward pass is computed again then.
+            while len(left):
                 size = max(1, self._pace.whole(rows * (FORWARD + len(left))) // rows - FORWARD)
                 some, left = np.split(left, [size])
                 parts.append(self._attributed(places[span], weights[span], some))
@@ -248,6 +266,7 @@ class _Weighing:
         """As `weighed`, in one call; half of the points at a time where memory does not suffice."""
 
         def computed() -> Tensor:
+            # Tensors of inference mode cannot take part in gradients; their copies can.
             steps = {name: x.clone() - self._ends[0][name].clone() for name, x in self._ends[1].items()}
             return self._points(places).attributed(weights, tokens, steps)
 
@@ -256,6 +275,7 @@ class _Weighing:
         except OutOfMemory:
             if len(places) == 1:
                 raise
+        # Not within `except`, where the error still holds the tensors of the attempt.
         halves = np.array_split(np.arange(len(places)), 2)
         return np.concatenate([self._attributed(places[half], weights[half], tokens) for half in halves])
 
@@ -284,13 +304,18 @@ class _Points:
 
     def attributed(self, weights: Array, tokens: Array, steps: Mapping[str, Tensor]) -> Tensor:
         """[point, token, input]: the gradients by the leaves times `steps`, weighed."""
+        # The backward pass in two steps. Through the output layer once for all tokens: the gradients of their sum by the last
+        # states do not mix, since each token's score depends on one row. Then through the layers, for each token from its own row
+        # alone.
         factors = torch.tensor(weights, dtype=self.scores.dtype, device=self.scores.device)[:, None]
-        (states,) = torch.autograd.grad((self.scores * factors).sum(), self.last, retain_graph=True)  # once for all tokens
+        (states,) = torch.autograd.grad((self.scores * factors).sum(), self.last, retain_graph=True)
         rows = []
         for token in tokens.tolist():
+            # Only the row that predicts this token; the points are rows of a batch, which do not mix either.
             direction = torch.zeros_like(states)
             direction[:, self.first + token] = states[:, self.first + token]
             gradients = torch.autograd.grad(self.last, list(self.leaves.values()), direction, retain_graph=True)
+            # A vector has one number for each dimension of the model; their sum is what the input as a whole adds.
             parts = [(part * steps[name]).sum(dim=2) for name, part in zip(self.leaves, gradients, strict=True)]
             rows.append(torch.cat(parts, dim=1))
         return torch.stack(rows, dim=1)
@@ -303,8 +328,10 @@ def _interpolated(example: Example, baselines: dict[str, Tensor], inputs: dict[s
         name: torch.lerp(baselines[name].clone(), x.clone(), shares.to(x.dtype)).detach().requires_grad_()  # no inference tensors
         for name, x in inputs.items()
     }
+    # The run begins at the embedded vectors: whatever the embedding makes of the ids is replaced by the point's vectors.
     spec, last = example.runner.info.spec, list[Tensor]()
-    fed = np.repeat(example.fed.cpu().numpy(), len(places), axis=0)  # a row of ids for each point, so that batches are wide
+    # A row of ids for each point, so that batches are wide.
+    fed = np.repeat(example.fed.cpu().numpy(), len(places), axis=0)
     also: dict[str, Intervention] = {f"embedded/{name}": _instead(leaf) for name, leaf in leaves.items()}
     also[f"hidden/decoder.{spec.writer.passes - 1}.{spec.writer.layers - 1}"] = _noting(last.append)
     scores = forced(example, Copies(sites(spec), fed=fed, apart=True), also).log_probabilities()
@@ -315,7 +342,8 @@ def _noting(note: Callable[[Tensor], None]) -> Intervention:
     """Hands over a value and leaves it as it is."""
 
     def noted(value: Tensor, start: int) -> Tensor:
-        kept = value.clone()  # what the network goes on with: a view of `value` would not be
+        # What the network goes on with: a view of `value` would not be.
+        kept = value.clone()
         note(kept)
         return kept
 
@@ -330,6 +358,7 @@ def _instead(leaf: Tensor) -> Intervention:
 def _vectors(scorer: Scorer, ids: Mapping[str, int | None]) -> dict[str, Tensor]:
     """[1, position, model] by stack: the vectors that enter the first layer, or those of one id in every place."""
     example, vectors = scorer.example, dict[str, Tensor]()
+    # A baseline is read by the network like a text, with its positions; 0 stands in where zeros replace the vectors below.
     fed = np.full(example.fed.shape, ids.get("decoder") or 0) if ids else example.fed.cpu().numpy()
     source = None
     if example.source is not None and not example.source.is_floating_point():

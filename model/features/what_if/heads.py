@@ -44,14 +44,18 @@ def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_cou
     """The answer to `question`."""
     example = scorer.example
     head_counts = sites(example.runner.info.spec)
+    # Each site is a game of its own: a coalition are the heads of one site that are heard, while all other sites are as they are.
+    # Measures share coalitions, so each is scored once.
     players = {site: _Site(heads, question) for site, heads in head_counts.items()}
     wanted = [(site, heard) for site, player in players.items() for heard in dict.fromkeys(player.coalitions())]
+    # The first copy silences nothing. It is the base of all changes, and the same run whatever site it is called after.
     everyone = next((site, player.all) for site, player in players.items())
     base, *scores = scorer.score(_copies(head_counts, [everyone, *wanted], _silencer(question, example)), on_count)
     values = {site: {player.all: base} for site, player in players.items()}
     for (site, heard), score in zip(wanted, scores, strict=True):
         values[site][heard] = score
     by_site = [player.numbers(values[site]) for site, player in players.items()]
+    # The arrays of the sites, one below the other, have the heads in the order in which they run.
     joined = {name: np.concatenate([score[name] for score in by_site]) for name in by_site[0]}
     return HeadEffects(
         tokens=example.tokens,
@@ -71,6 +75,7 @@ def _silencer(question: Heads, example: Example) -> Silencer:
         return ZEROS
     padding = None
     if isinstance(network, Translates) and example.source is not None:
+        # The mask of the run itself knows its padding: [1, 1, 1, key] of bool.
         padding = network.source_mask(example.source, example.valid).padding[0, 0, 0]
     return Silencer(True, padding, of_source=isinstance(decoder, StackSpec) and decoder.wiring == "memory")
 
@@ -79,6 +84,7 @@ def _copies(head_counts: dict[Site, int], coalitions: Sequence[tuple[Site, int]]
     """A copy for each coalition: the heads of one site that are heard, as bits. Head h is bit h."""
     silenced, columns = np.zeros((len(coalitions), sum(head_counts.values())), bool), columns_of(head_counts)
     for row, (site, heard) in enumerate(coalitions):
+        # Every head of the site whose bit is 0; heads of other sites stay False, so they are heard.
         silenced[row, columns[site]] = [not heard >> head & 1 for head in range(head_counts[site])]
     return Copies(head_counts, silenced=silenced, silencer=silencer)
 
@@ -95,11 +101,14 @@ class _Site:
         """The coalitions that are needed, `all` left out."""
         asked = self.question.measures
         if "without" in asked:
+            # All bits but that of one head.
             yield from (self.all ^ 1 << head for head in range(self.heads))
         if "alone" in asked:
+            # The only head of a site is alone already: that is the run itself.
             yield from (1 << head for head in range(self.heads) if self.heads > 1)
         if "share" in asked:
             yield 0
+            # The sets that the random orders pass; without orders every set but `all` itself, where `range` stops.
             yield from ((heard for order in self.orders for heard in _on_the_way(order)) if self.orders else range(self.all))
 
     def numbers(self, v: dict[int, Array]) -> dict[str, Array]:
@@ -120,6 +129,8 @@ class _Site:
 
     def _exact(self, v: dict[int, Array]) -> dict[str, Array]:
         n = self.heads
+        # Of all n! orders, this share has exactly the heads of S, |S| = size, in front of a given head and the others behind it. So
+        # the mean over all orders is a sum over sets.
         chance = [factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)]
         share = [
             sum(chance[s.bit_count()] * (v[s | 1 << head] - v[s]) for s in range(self.all) if not s >> head & 1)
@@ -130,14 +141,20 @@ class _Site:
 
     def _sampled(self, v: dict[int, Array]) -> dict[str, Array]:
         """Each order and its reverse are one sample, in pairs."""
-        gains = np.stack([self._gains(order, v) for order in self.orders])  # [order, head, token]
+        # Axes: [order, head, token].
+        gains = np.stack([self._gains(order, v) for order in self.orders])
+        # What a head adds early and what it adds late tend to err in opposite directions; the mean of an order and its reverse errs
+        # less. Both depend on each other, so the pairs, not the orders, are the independent samples that a standard error is made
+        # of.
         samples = gains.reshape(-1, 2, *gains.shape[1:]).mean(axis=1)
         root = np.sqrt(len(samples))
         share, error = samples.mean(axis=0), samples.std(axis=0, ddof=1) / root
+        # The error of a total is not the sum of those of its tokens, which go up and down together: it is that of the sums.
         return {"share": share, "share_error": error, "total_share_error": samples.sum(axis=2).std(axis=0, ddof=1) / root}
 
     def _gains(self, order: Sequence[int], v: dict[int, Array]) -> Array:
         """[head, token], what each head adds when it comes in this order."""
+        # The heads join one after the other. What the score grows by when a head joins is what this order says of it.
         gains: list[Array] = [np.empty(0)] * self.heads
         heard = 0
         for head in order:
@@ -205,10 +222,14 @@ class _Pruning:
 
     def step(self) -> None:
         """Silences one more head."""
+        # `waiting` are the heads that could be silenced next, the most promising first, by values that may be old. They are
+        # measured again from the front, until nobody who waits promises more than the best new value: then that one is silenced.
         left = np.flatnonzero(~self._silenced)
         waiting, best, now = left[np.argsort(-self._gains[left], kind="stable")], -1, (np.empty(0), np.empty(0))
         while len(waiting) and (best < 0 or self._gains[waiting[0]] > self._gains[best]):
-            first = int(np.isinf(self._gains[waiting]).sum())  # all where none was measured before
+            # In the first step none was measured before, so all are measured.
+            first = int(np.isinf(self._gains[waiting]).sum())
+            # A batch costs little more than a single copy, so a few are measured together.
             tried, waiting = np.split(waiting, [max(first, self._together)])
             scores, ids = self._measured(tried)
             self._gains[tried] = self._sign * (scores.sum(axis=1) - self.curve[-1].sum())
@@ -226,6 +247,7 @@ class _Pruning:
         Args:
             alone: one row, where no other head is silenced.
         """
+        # In each row all heads that are silent already, and one more.
         copies = np.repeat(self._silenced[None], 1 if alone else len(heads), axis=0)
         copies[np.arange(len(heads)), heads] = True
         return self._scorer.score_with_likeliest(Copies(self._sites, silenced=copies))

@@ -94,6 +94,7 @@ class Projected(NoCache):
 
     def keys_and_values(self, site: Site, compute: Callable[[], Pair]) -> Pair:
         """Keys and values of a site, computed where they are not known yet."""
+        # The stream that this site reads differs between the rows, or differs from the one that is kept: nothing can be shared.
         stream = self._streams.get(site.kind)
         if stream is None:
             return compute()
@@ -118,6 +119,7 @@ class Layerwise:
         self._example, self._network = example, network
         self._known: cachetools.LRUCache[tuple[int, bytes], Tensor] = cachetools.LRUCache(KEPT_BYTES, attrgetter("nbytes"))
         self._projected: Held = cachetools.LRUCache(KEPT_BYTES, lambda pair: sum(tensor.nbytes for tensor in pair))
+        # A language model has one stack; of two stacks, the decoder's cross-attention is masked by what the encoder read.
         target = network.target_mask(example.fed, 0)
         if isinstance(network, CausalLM):
             self._stacks = [_Stack("decoder", network, example.fed, (target,))]
@@ -129,6 +131,7 @@ class Layerwise:
                 _Stack("decoder", network.decoder, example.fed, (target, source)),
             ]
         self._long = max(stack.ids.shape[1] for stack in self._stacks) > LONG and not needs_weights(example.interventions)
+        # All layers get one number: those of the encoder first, then those of the decoder. A layer of two passes has two.
         self._places = [(stack, layer) for stack in self._stacks for layer in stack.places]
         self._layout = Layout(sites(example.runner.info.spec), [(stack.name, *layer) for stack, layer in self._places])
         self._entries = (0, len(self._stacks[0].places)) if len(self._stacks) > 1 else (0,)  # where a stack begins
@@ -152,11 +155,14 @@ class Layerwise:
 
     def states(self, copies: Copies) -> Tensor:
         """The decoder's last states [row, query, model] of each copy."""
+        # Copies are sorted by the site where they begin to differ. So whoever joins later stands behind all that are in the batch,
+        # and the rows of any layer are the first rows of `batch`.
         firsts = copies.first_sites()
         order = np.argsort(firsts, kind="stable")
         batch = Rows(copies.rows(order), copies.common(), firsts[order], self._layout)
         begin, end = len(self._places) - len(self._stacks[-1].places), len(self._places)  # the decoder's layers
         streams = [self._run_layers(rows, begin, end, read) for rows, read in self._passes(batch, batch.before(begin), begin)]
+        # The last step puts the rows back into the order in which the copies were given.
         states = [self._stacks[-1].leave(x, self._around) for x in streams]
         return torch.cat(states)[np.argsort(order).tolist()]
 
@@ -167,11 +173,16 @@ class Layerwise:
             early: rows that differ in the encoder; they come first.
             begin: the decoder's first layer.
         """
+        # No copy differs in the encoder: one row of its output serves all of them.
         if not early or len(self._stacks) == 1:
             return [(batch, self._memory(batch.common))]
+        # Each of the early rows has an encoder of its own, and so an output of its own.
         memories = self._stacks[0].leave(self._run_layers(batch.part(0, early), 0, begin, None), self._around)
-        shared, late = self._memory(batch.common), len(batch) - early  # known by now: what is shared went along
+        # Known by now: what is shared went along.
+        shared, late = self._memory(batch.common), len(batch) - early
         assert shared is not None
+        # In one pass every row has its row of `memories`, so keys and values of the source are projected for each. In two passes
+        # the late rows read a single one, whose keys and values are projected once.
         if late < 1 or len(batch) < WORTH_A_PASS:
             return [(batch, torch.cat([memories, shared.expand(late, -1, -1)]))]
         return [(batch.part(0, early), memories), (batch.part(early, early + late), shared)]
@@ -182,17 +193,26 @@ class Layerwise:
         Args:
             memory: the encoder's output of each row, or one for all; None: there is none.
         """
+        # `x` is the stream of the `rows` copies that have joined so far. None has joined in front of the layer where the first
+        # differs.
         x, rows = None, 0
         for number in range(begin, end):
+            # Each part is one call of the layer: a stream, and how many copies it is of. The first part are the copies that came
+            # along, the others those that join here, by the site of this layer where they begin to differ.
             parts: list[tuple[Tensor, int]] = [] if x is None else [(x, rows)]
             for count in batch.joining(number, first=number == begin):
+                # Up to here these copies are what all have in common, so one row [1, position, model] is the state of all of them.
                 state = self._state(number, batch.common)
+                # A few copies become rows of the call before; many get a call that begins with one row, which the change at their
+                # site makes as many as there are copies.
                 if parts and count < WORTH_A_CALL:
                     before, count_before = parts.pop()
                     joined = torch.cat([before.expand(count_before, -1, -1), state.expand(count, -1, -1)])
                     parts.append((joined, count_before + count))
                 else:
                     parts.append((state, count))
+            # The parts run one after the other, and `span` are their rows in the batch. A part can come out with a single row,
+            # where its copies change nothing in this layer.
             rows, after = 0, list[Tensor]()
             for stream, count in parts:
                 span = slice(rows, rows + count)
@@ -202,6 +222,7 @@ class Layerwise:
             if after:
                 x = after[0] if len(after) == 1 else torch.cat(after)
                 self._remember(number + 1, batch, x)
+        # Copies that differ nowhere never join: they end as what all have in common.
         left = len(batch) - rows
         last = [self._state(end, batch.common).expand(left, -1, -1)] if left else []
         return torch.cat([*([] if x is None else [x]), *last])
@@ -212,21 +233,30 @@ class Layerwise:
         What all copies have in common is one more row where it is not known yet: this costs less than a call of its own.
         """
         stack, layer = self._places[number]
+        # Does this part consist of copies that all join here, with one row for all?
         alone = stream is self._known.get((number, self._before(number, batch.common)))  # of no row yet, but of all that join
+        # Does every row of this batch read the encoder's output that all have in common?
         shared = memory is None or batch.before(self._entries[-1]) == 0
         key = self._after(number, batch.common)
+        # The encoder's common output is read by the decoder in any case; a state of the decoder only by copies that join further
+        # on.
         needed = number < self._entries[-1] or batch.before(number + 1) < len(batch)  # some copies still wait for it
+        # The row of what all have in common can go along if it starts from the same stream and reads the same memory.
         also = alone and shared and needed and key not in self._known
         changed = batch.interventions(number, span, self._example.device, common=also)
         run = self._run(changed, batch.copies, self._keys(number, batch.common, text=alone, read=shared))
         after = stack.layer(layer, stream, memory, run)
         if not also:
             return after
+        # That row is the last one, a copy of its own: a view would keep the whole batch in memory.
         self._keep(key, self._left(number, after[-1:].clone()))
+        # One row came out for all copies and for what they have in common: none of them changes anything in this layer.
         return after[:1] if len(after) == 1 else after[:-1]
 
     def _remember(self, number: int, batch: Rows, x: Tensor) -> None:
         """Keeps the states of a small batch: a greedy search goes on from one of its copies."""
+        # A state is found again by the heads that are silenced in front of it, which says nothing of forbidden edges. The
+        # number after the encoder's last layer means the decoder's beginning, which is another stream.
         if len(batch) < WORTH_A_PASS and number not in self._entries and batch.copies.silenced is not None:
             for row, state in enumerate(x):
                 self._keep((number, self._before(number, batch.copies, row)), state[None].clone())
@@ -283,6 +313,8 @@ class Layerwise:
             text: whether the stream is what all copies have in common.
             read: whether the encoder's output is.
         """
+        # Self-attention projects the stream in front of this layer, cross-attention the encoder's output: keys and values are found
+        # again by the heads that are silenced before either.
         memory = self._before(self._entries[-1], common)
         known = {"self": self._before(number, common)} if text else {}
         return Projected(self._projected, known | ({"cross": memory} if read else {}))

@@ -46,6 +46,7 @@ def matters(request: RunRequest, as_json: bool, device: str, **options: Any) -> 
     question = _question(request, **options)
     with engine_for(request, device, COUNTED.get(type(question), "edited copies of the run")) as (engine, named):
         result = engine.ask(question.about(named))
+    # Correlations take pandas and are no part of a result: they are made for whoever prints one.
     correlations = {"correlations": _correlations(result)} if isinstance(result, WordEffects) else {}
     show(result.to_json() | correlations, as_json, {"first": None, **_readable(result)})
 
@@ -62,6 +63,7 @@ def _question(
     site: str,
 ) -> Attribution[Any]:
     """The question that the options ask."""
+    # Each of the three asks another question; without any of them it is about heads.
     if (prune is not None) + words + (edges is not None) > 1:
         raise BadSetting(name="the question", found="several", allowed="one of --prune, --words and --edges, or none for heads")
     if site and edges is None:

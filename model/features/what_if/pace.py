@@ -40,8 +40,10 @@ class Pace:
 
     def timed(self, units: float, compute: Callable[[], Computed]) -> Computed:
         """What `compute` returns for a batch of so many units. It must have ended when it returns, on a GPU, too."""
+        # Where `compute` fails, nothing is learned: the size of the next batch stays as it was.
         began = self._clock()
         computed = compute()
         took = self._clock() - began
+        # The time per unit of this batch says how many units fit into a moment. A time of 0 is too short for the clock.
         self._next = units * min(GROWTH, MOMENT / took if took > 0 else GROWTH)
         return computed

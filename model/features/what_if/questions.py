@@ -78,9 +78,11 @@ class Heads(Attribution[HeadEffects]):
 
     def _copies(self, heads: int) -> int:
         if "share" in self.measures and heads <= MOST_EXACT:
-            return (1 << heads) - 1  # every set of heads but all of them; the other measures need no more
+            # Every set of heads but all of them; the other measures need no more.
+            return (1 << heads) - 1
         without = "without" in self.measures
-        alone = "alone" in self.measures and heads > (2 if without else 1)  # of two heads, one alone is without the other
+        # Of two heads, one alone is without the other.
+        alone = "alone" in self.measures and heads > (2 if without else 1)
         return heads * (without + alone) + (1 + self.permutations * (heads - 1) if "share" in self.measures else 0)
 
     def passes(self, shape: RunShape) -> float:
@@ -113,7 +115,8 @@ class Prune(Attribution[PruneCurve]):
 
     def passes(self, shape: RunShape) -> float:
         """One for each head that is left, after each step."""
-        steps = (sum(shape.heads.values()) + 1) / 2  # as many as there are heads, with half of the heads left on average
+        # As many as there are heads, with half of the heads left on average.
+        steps = (sum(shape.heads.values()) + 1) / 2
         passes = 1 + steps * sum(shape.share(site) * heads for site, heads in shape.heads.items())
         return passes if self._measures_all else passes / QUICKER
 
@@ -146,6 +149,7 @@ class Edges(Attribution[EdgeEffects]):
 
     def passes(self, shape: RunShape) -> float:
         """One for each edge, of all heads of a site together or of each head of one site."""
+        # Heads of one site, each by itself; or one row for each site, with all its heads together.
         rows = {site: heads for site, heads in shape.heads.items() if str(site) == self.site} or dict.fromkeys(shape.heads, 1)
         return 1 + sum(count * shape.share(site) * shape.keys(site, self.token) for site, count in rows.items())
 

@@ -141,6 +141,7 @@ class PruneCurve(Result):
     @property
     def breaks_at(self) -> int | None:
         """How many heads are silenced when a target token is for the first time not the likeliest; None: it never breaks."""
+        # `argmax` of booleans is the first True; row 0 is the run itself, where a target that was given need not be the likeliest.
         broken = (self.likeliest != np.array(self.ids)).any(axis=1)
         return int(broken.argmax()) if broken.any() else None
 

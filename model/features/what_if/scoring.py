@@ -71,6 +71,8 @@ class Scorer:
         parts, order, done = list[Array](), list[Array](), 0
         on_count(0, len(copies))
         passes = self.passes(copies)
+        # Batches take copies in the order in which they begin to differ; `order` says which ones each batch had, so that the scores
+        # can be put back into the order of the copies.
         for rows in copies.batches(self.rows(), passes, self.pace.units):
             parts.append(self._batch(copies.rows(rows), passes[rows], read))
             order.append(rows)
@@ -86,14 +88,18 @@ class Scorer:
             graph: whether everything that is computed is held for gradients.
         """
         spec, example = self.example.runner.info.spec, self.example
+        # Layer by layer, logits exist only for a part of the vocabulary at a time; otherwise for all of it.
         apart = graph or not isinstance(example.runner.network, BuiltNetwork)
         queries = example.fed.shape[1]
         keys = queries if example.source is None else max(example.source.shape[1], queries)
         widest = max(stack.d_model * 10 for stack in spec.stacks.values())
         heads = max(stack.attention.heads for stack in spec.stacks.values())
         vocab = spec.writer.vocab if apart else min(spec.writer.vocab, VOCAB_CHUNK)
+        # Numbers of a row in one layer: about ten vectors at each position, and four tensors as large as the scores of all heads.
+        # For gradients those of all layers are held, about three times as much for each site.
         layer = (queries + keys) * widest + 4 * heads * max(queries, keys) ** 2
         held = 3 * len(sites(spec)) if graph else 1
+        # A number in float32 has 4 bytes, and about three tensors as large as the logits exist together.
         needed = 4 * (3 * len(example.following) * vocab + held * layer)
         return max(1, min(self.most_bytes // needed, MOST_ROWS))
 
@@ -112,6 +118,7 @@ class Scorer:
     def operations(self) -> float:
         """About how many operations one pass of the example takes."""
         example = self.example
+        # Each parameter is about one multiplication and one addition for each position.
         positions = example.fed.shape[1] + (0 if example.source is None else example.source.shape[1])
         return 2.0 * positions * sum(part.numel() for part in example.runner.network.parameters())
 
@@ -122,6 +129,7 @@ class Scorer:
             units: how much work that is, in units of the pace.
             pace: of this kind of work; None: that of copies.
         """
+        # `.cpu()` waits until a GPU is done, so the time that the pace takes is that of the work and not of handing it out.
         network, pace = self.example.runner.network, pace or self.pace
         call = Call(
             network, Run(), self.example.fed, computed_by=lambda: pace.timed(units, lambda: compute().cpu()), gives_way=True
@@ -136,6 +144,8 @@ class Scorer:
         except OutOfMemory:
             if len(copies) == 1:
                 raise
+        # Not within `except`: there the error would still hold the tensors of the attempt, and the halves might not
+        # find room either.
         half, every = len(copies) // 2, np.arange(len(copies))
         parts = (every[:half], every[half:])
         return np.concatenate([self._batch(copies.rows(part), passes[part], read) for part in parts], axis=-2)
@@ -144,6 +154,7 @@ class Scorer:
         """The target fed to a batch of copies, layer by layer where that can be."""
         if not Layerwise.can(self.example, copies):
             return forced(self.example, copies, read=self.read)
+        # The last states of all copies are small; their logits are made some words at a time (`ForcedStates`).
         states = self._layerwise.states(copies)
         return ForcedStates(states[:, self.example.measured], self._layerwise.output, self.example.following)
 
@@ -165,12 +176,15 @@ def forced(
         read: as for Scorer; None: the encoder runs in any case.
     """
     network = example.runner.network
+    # In networks of our own a batch may begin with one row, which the first value that differs makes as many as there are copies.
+    # Other networks, and copies that read other ids, need a row for each from the beginning on.
     wide = not isinstance(network, BuiltNetwork) or copies.source is not None or copies.fed is not None
     run = _Batch(example, copies, wide, also or {})
     match network:
         case Writes():
             logits = network(run.fed, run.run("decoder"))
         case Translates():
+            # What the encoder says is the same for every batch whose copies leave it alone: it is kept in `read` and computed once.
             shared = read is not None and not wide and not copies.changes("encoder")
             if read is None or not shared:
                 memory, mask = run.memory(network)
@@ -180,6 +194,7 @@ def forced(
             logits = network.decode(run.fed, memory, mask, run.run("decoder"))
         case _:
             raise TypeError(f"{type(network).__name__} writes nothing")
+    # One row came out where no copy changes anything: it is the row of each.
     return ForcedLogits(logits[:, example.measured].expand(len(copies), -1, -1), example.following)
 
 
@@ -206,6 +221,7 @@ class _Batch:
     def run(self, stack: str, copies: Copies | None = None) -> Run:
         """The run that changes each row of a stack."""
         example = self.example
+        # The edits of the run come first, since a copy is the edited run with its own changes on top.
         edits = chained(example.interventions, (copies or self.copies).interventions(stack, example.device))
         interventions = chained(chained(edits, self._padded() if stack == "decoder" else {}), self.also)
         longest = max(example.fed.shape[1], 0 if example.source is None else example.source.shape[1])
@@ -217,6 +233,7 @@ class _Batch:
         pad_id = self.example.runner.info.spec.pad_id
         if self.copies.fed is None or pad_id is None:
             return {}
+        # Padding that the run itself has was there before, and stays as visible as it was.
         seen = ((self.fed != pad_id) | (self.fed == self.example.fed))[:, None, None, :]  # [row, head, query, key]
         if bool(seen.all()):
             return {}
@@ -226,6 +243,8 @@ class _Batch:
     def memory(self, network: Translates) -> tuple[Tensor, Mask]:
         """The encoder's output [row or 1, key, model] and its mask: each different encoder runs once."""
         assert self.example.source is not None
+        # Copies that are equal in the encoder have the same bytes. The first row of each kind goes through the encoder, and
+        # `inverse` says for every copy which of these rows is its own.
         changes = self.copies.of("encoder")
         places = {change: row for row, change in reversed(list(enumerate(changes)))}  # the first row of each
         firsts = sorted(places.values())
@@ -234,6 +253,7 @@ class _Batch:
         source = self._source(len(firsts), different)
         mask = self._source_mask(network, source)
         memory = network.encode(source, mask, self.run("encoder", different))
+        # One output for all copies, as one row: the decoder's cross-attention reads it for each.
         if len(firsts) == 1 and not self.wide:
             return memory, mask
         rows = torch.tensor(inverse, device=memory.device)
@@ -246,6 +266,7 @@ class _Batch:
         pad_id = spec.source_padding
         if self.example.valid is None or self.copies.source is None or pad_id is None:
             return mask
+        # As in `_padded`: what the run itself reads stays visible.
         return Mask(mask.padding & ((source != pad_id) | (source == self.example.source))[:, None, None, :])
 
     def _source(self, rows: int, different: Copies) -> Tensor:

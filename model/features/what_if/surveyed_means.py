@@ -49,7 +49,8 @@ def surveyed_means(folder: Path | None, fingerprint: str) -> SurveyedMeans:
     path = None if folder is None else folder / FILE
     if path is None or not path.is_file():
         raise CannotChange(name="mean", reason=phrase("this model has no stored survey: make one with python -m model survey"))
-    import pyarrow as arrow  # a tenth of a second, and only for who asks for a survey
+    # A tenth of a second, and only for who asks for a survey.
+    import pyarrow as arrow
     import pyarrow.parquet as parquet
 
     try:

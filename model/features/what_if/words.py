@@ -47,6 +47,7 @@ class _Inputs:
 
     def later(self, example: Example) -> Array:
         """[token, input] of bool: True where the input comes after the row that predicts the token."""
+        # The row that predicts a token has read the tokens up to itself, and the whole source.
         rows = example.first + np.arange(len(example.following))[:, None]
         return np.concatenate([np.zeros((len(rows), self.source), bool), np.arange(self.fed) > rows], axis=1)
 
@@ -76,6 +77,8 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
     example, spec = scorer.example, scorer.example.runner.info.spec
     inputs = _Inputs(0 if example.source is None else example.source.shape[1], example.fed.shape[1])
     missing = dict[str, Phrase]()
+    # Two kinds of leaving out, each with one copy as it is; and gradients at the points of PARTS parts and of their halves, which
+    # are twice as many: three times PARTS. Halving further comes on top.
     tally = _Tally(on_count, 2 * (1 + len(inputs)) + 3 * PARTS * POINTS * len(example.following))
     base, unknown = _left_out(scorer, inputs, dict.fromkeys(spec.stacks, spec.unk_id), tally.first)
     padding = _left_out(scorer, inputs, _padding(spec), tally.first)[1]
@@ -86,6 +89,7 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
     stand_in, named = _baseline(spec, example)
     by_gradient = gradients(scorer, stand_in, tally.then)
     missing |= _unsettled(by_gradient, example.tokens)
+    # A token cannot depend on what comes after the row that predicts it. NaN says so: a 0 would say that it was measured.
     later = inputs.later(example)
     attention, rolled = _attention(trace, example, inputs), _rollout(trace, example, inputs)
     hidden = {
@@ -97,6 +101,7 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
         "attention": attention,
         "rollout": rolled,
     }
+    # The inputs of both strips stand in one row, the source first. Positions count in each strip by itself.
     strips = ("source",) * inputs.source + (example.written,) * inputs.fed
     positions = (*range(inputs.source), *range(inputs.fed))
     return WordEffects(
@@ -127,6 +132,7 @@ def _baseline(spec: AnySpec, example: Example) -> tuple[Mapping[str, int | None]
         "padding": _padding(spec),
         "the end token": dict.fromkeys(spec.stacks, spec.end_id),
     }
+    # The first of these that every stack has: a baseline has to be one and the same thing in both stacks. Features have no ids.
     for name, ids in choices.items():
         if reads_ids and None not in ids.values():
             return ids, name
@@ -157,9 +163,11 @@ def _left_out(scorer: Scorer, inputs: _Inputs, ids: Mapping[str, int | None], on
     """Log-probabilities [token] as they are, and the changes [token, input] where each input is replaced by the id of its stack."""
     example = scorer.example
     encoder_id, decoder_id = ids.get("encoder"), ids["decoder"]
+    # Only ids can be replaced by an id: of features nothing is left out.
     sources = None if example.source is None or example.source.is_floating_point() else example.source.cpu().numpy()
     places = [("encoder", position) for position in range(inputs.source if sources is not None and encoder_id is not None else 0)]
     places += [("decoder", position) for position in range(inputs.fed if decoder_id is not None else 0)]
+    # One copy for each input, behind one as it is (row 0): copy i differs from it in the one id that `places[i - 1]` names.
     read = np.repeat(example.fed.cpu().numpy(), len(places) + 1, axis=0)
     source = None if sources is None else np.repeat(sources, len(places) + 1, axis=0)
     for row, (stack, position) in enumerate(places, start=1):
@@ -169,6 +177,7 @@ def _left_out(scorer: Scorer, inputs: _Inputs, ids: Mapping[str, int | None], on
             source[row, position] = encoder_id
     scores = scorer.score(Copies(sites(example.runner.info.spec), source=source, fed=read), on_count)
     changes = np.full((len(example.following), len(inputs)), np.nan)
+    # Inputs whose stack has no such id were not replaced: their columns stay NaN.
     columns = [position + (inputs.source if stack == "decoder" else 0) for stack, position in places]
     changes[:, columns] = (scores[1:] - scores[0]).T
     return scores[0], changes
@@ -176,6 +185,7 @@ def _left_out(scorer: Scorer, inputs: _Inputs, ids: Mapping[str, int | None], on
 
 def _attention(trace: Trace, example: Example, inputs: _Inputs) -> Array:
     """[token, input]: the mean of the weights over heads and layers, for each strip."""
+    # Each strip by itself: weights of self-attention sum to 1 over the decoder's tokens, those of cross-attention over the source.
     within = _mean(list(trace.of("decoder", "self")), example)
     across = _mean([site for site in trace.attention.values() if site.site.kind == "cross"], example)
     parts = [across] if inputs.source else []
@@ -187,6 +197,7 @@ def _mean(attentions: list[Attention], example: Example) -> Array:
     if not attentions:
         return np.zeros((len(example.following), 0))
     rows = slice(example.first, example.first + len(example.following))
+    # The mean over heads first, site by site: so float64 is needed for one site's weights at a time, not for those of the run.
     means = [np.asarray(attention.weights, np.float64)[:, rows].mean(axis=0) for attention in attentions]
     return np.asarray(np.mean(means, axis=0))
 
@@ -214,6 +225,7 @@ def rank_correlations(effects: WordEffects, strip: str = "") -> Array:
     import pandas as pd  # takes a third of a second: the command line starts without it
 
     of_strip = np.array([not strip or name == strip for name in effects.strips])
+    # Amounts, since weights of attention have no sign: an input that made the token much less likely ranks high, too.
     amounts = [np.abs(getattr(effects, name)[:, of_strip]) for name in MEASURES]
     tables = [pd.DataFrame(dict(zip(MEASURES, token, strict=True))) for token in zip(*amounts, strict=True)]
     with np.errstate(invalid="ignore", divide="ignore"):

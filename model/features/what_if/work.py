@@ -45,7 +45,8 @@ class RunShape:
     def of(cls, spec: AnySpec, trace: Trace, prompt: int = 0) -> Self:
         """The shape of a run; `prompt` is that of `forced_run`."""
         source = len(trace.tokens["source"]) if "target" in trace.tokens else 0
-        fed = len(trace.tokens.get("target", trace.tokens["source"])) - 1  # the last one is predicted, and read by nobody
+        # The last one is predicted, and read by nobody.
+        fed = len(trace.tokens.get("target", trace.tokens["source"])) - 1
         return cls(sites(spec), source, fed, fed - max(prompt - 1, 0), joins=isinstance(spec, ModelSpec))
 
     @property
@@ -72,6 +73,7 @@ class RunShape:
 
     def shorter(self, positions: int) -> Self:
         """The shape of a run with so many positions, which are divided as those of this one are."""
+        # Divided like the run at hand, since a question's cost depends on all three.
         source, fed, measured = (count * positions // self.positions for count in (self.source, self.fed, self.measured))
         return replace(self, source=source, fed=fed, measured=measured)
 
@@ -96,6 +98,7 @@ def _instead(question: Costly, shape: RunShape, allowed: int) -> Phrase:
     for cheaper, advice in question.cheaper(shape):
         if cheaper.runs(shape) <= allowed:
             return advice
+    # No cheaper question is cheap enough: then the longest run about which this one may be asked.
     for positions in reversed(range(1, shape.positions)):
         if question.runs(shape.shorter(positions)) <= allowed:
             return phrase("ask about a run of at most {count:,} tokens", count=positions)
