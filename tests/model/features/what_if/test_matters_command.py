@@ -117,8 +117,12 @@ def test_the_cost_is_told_before_anything_is_computed(
         raise AssertionError("the command did not stop")
 
     monkeypatch.setattr(Scorer, "_batch", stop)
-    assert main(["matters", str(folder), "--source", "w4 w5 w6", "--max-length", "4", "--device", "cpu", *options]) == 130
-    stopped.set()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process of tests ignores it
+    try:
+        assert main(["matters", str(folder), "--source", "w4 w5 w6", "--max-length", "4", "--device", "cpu", *options]) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+        stopped.set()
     told = capsys.readouterr().err
     assert says in told.splitlines()[0]
     assert "Stopped after 0 of" in told
