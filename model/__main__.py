@@ -58,8 +58,10 @@ class Program(click.Group):
         for feature in features():
             if cmd_name in feature.commands:
                 try:
-                    command: click.Command = attribute(feature.commands[cmd_name])
+                    command: click.Command = attribute(path := feature.commands[cmd_name])
                 except ModuleNotFoundError as error:
+                    if not path.startswith("viz."):
+                        raise
                     raise click.ClickException(f"{cmd_name} needs the app's packages, see requirements-web.txt: {error}") from error
                 return command
         return super().get_command(ctx, cmd_name)
